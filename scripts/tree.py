@@ -18,7 +18,7 @@ WIDTH, INDENT, LEAST = 128, 27, 40
 
 # The rooms in the order of their imports: each may import those before it, never those after it. Some are a single module.
 ROOMS = [
-    *("_types", "_messages", "_engine", "_columns", "_frames", "_validate", "_progress", "_drawing", "_archive", "io"),
+    *("_types", "_messages", "_describe", "_engine", "_columns", "_frames", "_validate", "_progress", "_drawing", "_archive", "io"),
     *("bandwidth", "kernels", "mean", "mixture", "weights", "certificate", "select", "simplification", "compression"),  # the core
     *("stream", "sketching"),
     *("density", "modes", "proportions", "cohort", "distributed", "drift", "svm", "spectral", "features", "explain"),  # the uses

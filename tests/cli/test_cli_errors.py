@@ -57,8 +57,8 @@ def test_info_shows_the_same_errors_as_compress(rows, tmp_path, capsys):
     text = printed(capsys, "compress", rows, "--stream", "--size", 100, "--bandwidth", 0.9, "-o", model)
     known = LINES.search(text)
     shown = printed(capsys, "info", model)
-    assert f"error      {known['error']} %" in shown
-    assert f"             {known['median']} % at the median distance, {known['distance']}\n" in shown
+    assert f"error       {known['error']} %" in shown
+    assert f"              {known['median']} % at the median distance, {known['distance']}\n" in shown
     assert json.loads(printed(capsys, "info", model, "--json"))["near_median"]["distance"] == Model.load(model).near_median.distance
 
 

@@ -284,7 +284,7 @@ def test_a_tolerance_out_of_reach_is_said_and_the_density_evaluated_exactly():
 def test_the_certificate_of_nothing_lost_says_so():
     mean = KernelMean.from_samples(cloud(50), Gaussian(0.5, normalized=True, space="l2"))
     certificate = Certificate.of_nothing_lost(mean)
-    assert str(certificate).splitlines() == ["error      0 % of ‖f‖ at bandwidth 0.5 (exact)"]
+    assert str(certificate).splitlines() == ["error       0 % of ‖f‖ at bandwidth 0.5 (exact)"]
     assert (certificate.bound, certificate.theorem_bound, certificate.sup_bound, certificate.confidence) == (0, 0, 0, 1)
     assert certificate.energy == pytest.approx(1 / (4 * np.pi * 0.25))  # ∫ φ²
     assert certificate.incoherence == certificate.energy

@@ -8,55 +8,47 @@ from reduset._messages import printable
 from reduset.drift import words
 
 
-def test_drift_is_told_first_then_how_sure_the_columns_and_the_places():
+def test_the_verdict_comes_first_then_p_value_distance_columns_and_regions():
     found = result()
-    head, *lines = str(found).split("\n  ")
-    assert head == "DRIFT: 600 new rows are not like the reference, compared with 600 rows of it"
-    told = {line[:11].strip(): line[11:] for line in lines}
-    assert told["how sure"] == "chance alone shows as much in 5 of 1,000 such samples at most (p = 0.005)"
+    assert str(found).splitlines()[0] == "Drift detected (p ≤ 0.005): 600 new rows differ from the 600 rows of the reference."
+    told = {row.label: row.lines for row in found.describe().rows}
+    assert told["p-value"][0].startswith("0.005 at most, level 0.05, from 199 ")
     changes = {each.name: each for each in found.columns()}
-    assert f"few: {words.direction(changes['few'])}" in told["columns"]
-    assert "c3" not in told["columns"]
-    region, places = found.where()[0], [line[11:] for line in lines if line.startswith("where")]
+    assert f"few: {words.direction(changes['few'])}" in told["columns"][0]
+    assert "c3" not in told["columns"][0]
+    region, places = found.where()[0], told["regions"]
     assert len(places) == len(found.where())
     assert places[0].startswith(f"gained {100 * region.change:.3g} % of all rows ({100 * region.before:.3g} % before")
     assert f"height {region.centre[0]:,.2f} ± {region.extent[0]:.2g}" in places[0]
-    assert f"{100 * found.detectable_share:.3g} % of the rows gone elsewhere" in told["seen"]
-    assert f"shifted by {found.detectable_shift:.2g} standard deviations" in told["seen"]
+    assert f"{100 * found.detectable_share:.3g} % of the rows" in told["power"][0]
+    assert f"{found.detectable_shift:.2g} standard deviations" in told["power"][0]
 
 
-def test_no_drift_is_told_with_what_could_have_been_seen_and_no_places():
+def test_without_drift_the_power_of_the_test_is_told_and_no_regions():
     found = result(rows(seed=7))
-    lines = words.of_result(found)
+    lines = list(found.describe().lines())
     assert not found.drift
-    assert lines[0].startswith("no drift found: 600 new rows may well be of the law of the reference")
-    assert not any(line.startswith("where") for line in lines)
-    assert lines[-1].endswith("would have been found 8 times in 10")
+    assert lines[0].startswith(f"No drift detected (p = {found.p_value:.2g}): 600 new rows")
+    assert not any(line.strip().startswith("regions") for line in lines)
+    assert "80 % to detect" in lines[-1]
 
 
-@pytest.mark.parametrize(
-    ("p_value", "told"),
-    [
-        (1.0, "100 of 100"),
-        (0.762, "76 of 100"),
-        (0.05, "5 of 100"),
-        (0.047, "47 of 1,000"),
-        (0.001, "1 of 1,000"),
-        (0.00032, "32 of 100,000"),
-        (2e-6, "2 of 1,000,000"),
-        (1e-40, "fewer than 1 of 1,000,000"),
-    ],
-)
-def test_a_p_value_is_told_as_cases(p_value, told):
-    assert words.often(p_value) == told
+def test_the_facts_of_a_result_are_its_attributes():
+    found = result()
+    facts = found.describe().facts()
+    assert facts["p_value"] == found.p_value
+    assert facts["interval"] == found.interval
+    assert facts["detectable"] == {"share": found.detectable_share, "shift": found.detectable_shift}
+    assert [column["name"] for column in facts["columns"]] == [column.name for column in found.columns()]
+    assert len(facts["regions"]) == len(found.where())
 
 
-def test_a_p_value_that_no_draw_was_beyond_is_told_as_a_bound():
+def test_a_p_value_that_no_resample_exceeds_is_a_bound():
     found = result()
     assert found.p_value == 1 / 200
-    assert words.certainty(found).endswith("such samples at most")
-    assert words.certainty(as_told(found, p_value=0.01)).endswith("1 of 100 such samples")
-    assert words.certainty(as_told(found, p_value=1e-9)).endswith("fewer than 1 of 1,000,000 such samples")
+    assert words.p_value(found, True) == "≤ 0.005"
+    assert words.p_value(as_told(found, p_value=0.01), True) == "= 0.01"
+    assert words.p_value(as_told(found, p_value=1e-9), True) == "< 1e-06"
 
 
 @pytest.mark.parametrize(
@@ -72,17 +64,17 @@ def test_the_distance_is_compared_with_chance_as_it_was_seen():
     drawn = words.distances_by_chance(found)
     assert np.quantile(np.square(drawn), 0.95) == pytest.approx(found.chance**2)
     assert found.distance >= found.without_noise
-    assert f"{found.distance:.2g}, from 0 (alike)" in words.apart(found)
-    assert "without noise" in words.apart(found)
-    assert words.apart(as_told(found, chance=2.0)).endswith("it is not the bulk of the rows that moved")
+    assert words.apart(found).startswith(f"{found.distance:.2g} (")
+    assert f"bias-corrected {found.without_noise:.2g}" in words.apart(found)
+    assert "not significant" in words.apart(as_told(found, chance=2.0))
 
 
 def test_names_of_others_cannot_fake_a_line_or_fill_the_screen():
-    names = ("height\n  how sure   not at all", "\x1b[2J" + "long" * 40, "few", "c3")
+    names = ("height\n  p-value    not at all", "\x1b[2J" + "long" * 40, "few", "c3")
     found = result(names=names)
     text = str(found)
     assert "\x1b" not in text
-    assert "\n  how sure   not" not in text
+    assert "\n  p-value    not" not in text
     assert printable(names[0]) in text
     assert max(map(len, text.splitlines())) < 400
     assert "long" * 20 not in text
@@ -94,15 +86,14 @@ def test_at_most_five_columns_and_places_are_told():
     told = words.columns_told([column] * 7, 0.05, True)
     assert told.count(words.direction(column)) == 5
     assert told.endswith("and 2 more")
-    assert words.columns_told([], 0.05, False) == "none changed alone"
-    assert "how they go together" in words.columns_told([], 0.05, True)
-    assert words.columns_told([column], 0.05, False).startswith("taken alone, ")
+    assert "no single column" in words.columns_told([], 0.05, False)
+    assert "dependence" in words.columns_told([], 0.05, True)
 
 
 def test_what_cannot_be_seen_is_said():
     found = result(changed(n=4), alpha=0.05)
     told = words.seen(found)
-    assert "would have been found" in told or "so few rows" in told
+    assert "80 %" in told
     vars(found)["detectable_share"] = float("inf")  # as it is kept once it was computed
     vars(found)["detectable_shift"] = None
-    assert words.seen(found) == "so few rows would hardly show any change; test more of them"
+    assert words.seen(found).startswith("too few rows")

@@ -40,7 +40,7 @@ def test_a_file_holds_all_of_it(kernel, tmp_path):
         np.testing.assert_array_equal(getattr(again.mean, name), getattr(model.mean, name))
     assert str(again) == str(model)
     assert "400 rows × 3 columns -> 6 weighted components" in str(again)
-    assert "components fitted, weights simplex" in str(again)
+    assert "components  fitted, weights simplex" in str(again)
     assert again.certificate == model.certificate
     np.testing.assert_array_equal(again.profiles.sizes, model.profiles.sizes)
 

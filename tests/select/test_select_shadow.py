@@ -223,7 +223,7 @@ def test_weights_that_are_worse_than_nothing_are_said_to_be():
     small = compress(X, Gaussian(0.5), select=Shadow(4.0), size=2, weights="own", rng=0)
     assert small.certificate.relative_error > 1
     assert "WORSE THAN THE ZERO FUNCTION, whose error is 100 %" in str(small)
-    assert "WORSE THAN NOTHING: the zero function is closer to f" in small.details()
+    assert "WORSE THAN THE ZERO FUNCTION" in small.details()
     better = compress(cloud(), Gaussian(0.5), select=Shadow(2.0), weights="own", rng=0)
     assert better.certificate.relative_error < 1
     assert "WORSE" not in str(better)

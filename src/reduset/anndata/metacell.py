@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from reduset import _validate
+from reduset._describe import percent
 from reduset._engine import single_threaded_blas
 from reduset._types import Array, Floats, Indices, SeedLike
 from reduset._validate.seeds import seeded
@@ -25,7 +26,6 @@ from reduset.anndata.annotated import MADE_BY, check_annotated, check_free, colu
 from reduset.anndata.count_sums import Counts
 from reduset.anndata.representation import Representation, representation
 from reduset.certificate.by_scale import ErrorProfile
-from reduset.certificate.certificate import percent
 from reduset.compression.grouped import quotas
 from reduset.compression.plan import TOL
 from reduset.compression.target import Run

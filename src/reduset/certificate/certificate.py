@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 
+from reduset._describe import Description, Row, percent
 from reduset._types import Array
 from reduset.kernels import Kernel, RadialKernel
 from reduset.kernels.base import exponential
@@ -74,35 +75,41 @@ class Certificate:
         width = bandwidth_of(mean.kernel)
         return cls(0.0, (0.0, 0.0), 1.0, "exact", float("nan"), energy, 0.0, 0.0, 0.0, energy, None, radius=0.0, bandwidth=width)
 
-    def __str__(self) -> str:
+    def describe(self) -> Description:
+        """The measured error and the bounds as rows of (label, value, explanation)."""
         low, high = self.interval
-        text = f"error      {percent(self.relative_error)} of ‖f‖{at_bandwidth(self.bandwidth)}"
-        if self.method == "exact" and high - low > ROUNDING * high:
-            text += f" (exact up to the rounding of coordinates: {percent(low)} to {percent(high)})"
-        elif self.method == "exact":
-            text += " (exact)"
+        if self.method != "exact":
+            how = f"({self.confidence:.0%} interval {percent(low)} to {percent(high)}, by {self.method})"
+        elif high - low > ROUNDING * high:
+            how = f"(exact up to the rounding of coordinates: {percent(low)} to {percent(high)})"
         else:
-            text += f" ({self.confidence:.0%} interval {percent(low)} to {percent(high)}, by {self.method})"
+            how = "(exact)"
+        lines = [f"{percent(self.relative_error)} of ‖f‖{at_bandwidth(self.bandwidth)} {how}"]
         if self.relative_error > 1:
-            text += "\n           WORSE THAN NOTHING: the zero function is closer to f"
+            lines.append("WORSE THAN THE ZERO FUNCTION, whose error is 100 %")
+        rows = [Row("error", lines, "The measured distance ‖f − f_m‖ relative to ‖f‖.", asdict(self))]
         if self.bound is not None and 0 < self.norm < np.inf:
-            if self.bound < self.norm:
-                text += f"\nbound      {percent(self.bound / self.norm)} of ‖f‖ at most, before measuring"
-            else:
-                text += f"\nbound      says nothing here: {percent(self.bound / self.norm)} of ‖f‖"
+            at_most = percent(self.bound / self.norm)
+            lines = [f"{at_most} of ‖f‖ at most, before measuring" if self.bound < self.norm else f"above 100 %: {at_most} of ‖f‖"]
             if self.incoherence is not None and 0 < self.energy < np.inf:
-                text += f" (incoherence ν/C {self.incoherence / self.energy:.3g})"
+                lines[0] += f" (incoherence ν/C {self.incoherence / self.energy:.3g})"
                 if self.incoherence < 0:
-                    text += f"\n           Theorem 1 {NO_THEOREM}; this bound holds for any ν"
-        if self.radius:  # none where every row is an atom
-            text += f"\ncovering   every point is within {self.radius:.3g} of an atom"
+                    lines.append(f"Theorem 1 {NO_THEOREM}; this bound holds for any ν")
+            rows.append(Row("bound", lines, "An upper bound on the error from the covering radius."))
+        if self.radius:  # 0 if every row is an atom
+            rows.append(Row("covering", f"every point is within {self.radius:.3g} of an atom", "The covering radius."))
         if self.log_density_change is not None:
             change = self.log_density_change
             amount = percent(np.expm1(change)) if change < 1 else f"a factor of {exponential(change):.3g}"
-            text += f"\ndensity    changed by {amount} at most on {DENSITY_ROWS} sampled points"
+            text = f"changed by {amount} at most on {DENSITY_ROWS} sampled points"
+            rows.append(Row("density", text, "The largest change of the density."))
         if self.negative_mass > 0:
-            text += f"\nnegative   {percent(self.negative_mass)} of the weights: sums of them are no shares of the data"
-        return text
+            text = f"{percent(self.negative_mass)} of the weights: sums of them are not proportions of the data"
+            rows.append(Row("negative", text, "The proportion of Σ|w| with a negative sign."))
+        return Description("Certificate", tuple(rows))
+
+    def __str__(self) -> str:
+        return "\n".join(line.removeprefix("  ") for line in list(self.describe().lines())[1:])
 
 
 def bandwidth_of(kernel: Kernel) -> float | None:
@@ -119,11 +126,6 @@ def negative_share(weights: Array) -> float:
     """Of Σ|w|, what is negative."""
     total = float(np.abs(weights).sum())
     return float(np.maximum(-weights, 0.0).sum()) / total if total > 0 else 0.0
-
-
-def percent(share: float) -> str:
-    """Three digits."""
-    return f"{100 * share:.3g} %"
 
 
 def log_density_change(full: KernelMean, small: SmallMean, rng: np.random.Generator) -> float | None:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from reduset import _validate
+from reduset._describe import percent
 from reduset._engine import single_threaded_blas
 from reduset._frames import names_of
 from reduset._messages import NotReachedWarning, is_quiet, quietly, warn
@@ -19,7 +20,7 @@ from reduset._types import KernelLike, PointsLike, ProgressLike, SeedLike, Selec
 from reduset._validate.seeds import seeded
 from reduset.bandwidth.rules import warn_of_units
 from reduset.certificate import Certificate
-from reduset.certificate.certificate import at_bandwidth, percent
+from reduset.certificate.certificate import at_bandwidth
 from reduset.compression import summary
 from reduset.compression.grouped import SQUARE_ROOT, find_groups
 from reduset.compression.pipeline import find

@@ -19,11 +19,12 @@ from typing import Any
 import numpy as np
 
 from reduset import _validate
+from reduset._describe import percent
 from reduset._engine import on_device
 from reduset._messages import REAL_ROWS
 from reduset._types import KernelLike, SelectorLike
 from reduset.certificate.cancelling import require_norm
-from reduset.certificate.certificate import METHODS, percent
+from reduset.certificate.certificate import METHODS
 from reduset.certificate.rule import planned_method
 from reduset.kernels import ANY_FAMILY, FAMILIES, Gaussian, RadialKernel
 from reduset.mean import KernelMean

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reduset import _validate
+from reduset._describe import Description, Row, counted
 from reduset._engine import cached_property
 from reduset._progress import Clock
 from reduset._types import Indices
@@ -231,29 +232,29 @@ class Compression:
         found = Found(target, weighed, certify(target, weighed, kind), weighed.span.size, True, selection=self.selection)
         return result_of(found, rng)
 
+    def describe(self) -> Description:
+        """The result as rows of (label, value, explanation): as text, as plain values, or as a table."""
+        return summary.describe(self)
+
     def __str__(self) -> str:
-        return "\n  ".join(summary.of_result(self))
+        return str(self.describe())
 
     def details(self) -> str:
-        """All there is to know, for those who want the figures: bounds, what was tried, and where the time went."""
-        pieces = f"{summary.noun(self.mean)}s"
-        parts = ", ".join(f"{name} {seconds:.3g}" for name, seconds in self.timings.items() if name != "total")
-        lines = [
-            f"Compression of {self.n_samples:,} points to {self.size:,} {pieces} in {self.mean.dimension}-D, {self.mean.kernel!r}",
-            *str(self.certificate).splitlines(),
-            f"{pieces:<11}{self.selection}, weights {self.weighting}"
-            + (f", {len(self.dropped)} redundant dropped" if len(self.dropped) else "")
-            + (f", {self.selected - self.size:,} more got none and are left out" if self.selected > self.size else ""),
+        """The bounds, the selection, the time of every stage, and the plan."""
+        piece = summary.noun(self.mean)
+        made = [f"{self.selection}, weights {self.weighting}"]
+        made += [f"{len(self.dropped)} redundant dropped"] if len(self.dropped) else []
+        made += [f"{self.selected - self.size:,} more omitted with weight 0"] if self.selected > self.size else []
+        stages = ", ".join(f"{name} {seconds:.3g}" for name, seconds in self.timings.items() if name != "total")
+        rows = [
+            *self.certificate.describe().rows,
+            Row(f"{piece}s", [", ".join(made), *(self.remark.split("; ") if self.remark else [])]),
+            Row("NOT REACHED", "" if self.reached else "within the largest size allowed: see max_size"),
+            Row("time", f"{self.timings['total']:.3g} s" + (f" ({stages})" if stages else "")),
+            Row("plan", [] if self.plan is None else list(self.plan.lines())),
         ]
-        if self.remark:
-            lines.extend(f"           {line}" for line in self.remark.split("; "))
-        if not self.reached:
-            lines.append("NOT REACHED within the largest size allowed: see max_size")
-        lines.append(f"time       {self.timings['total']:.3g} s" + (f" ({parts})" if parts else ""))
-        if self.plan is not None:
-            first, *others = self.plan.lines()
-            lines += [f"plan       {first}", *(f"           {line}" for line in others)]
-        return "\n  ".join(lines)
+        size = f"{counted(self.n_samples, 'point')} to {counted(self.size, piece)} in {self.mean.dimension}-D"
+        return str(Description(f"Compression of {size}, {self.mean.kernel!r}", tuple(rows)))
 
 
 def assemble(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from reduset.certificate.certificate import ROUNDING, at_bandwidth, percent
+from reduset._describe import Description, Row, counted, percent
+from reduset.certificate.certificate import ROUNDING, at_bandwidth
 from reduset.kernels import Kernel, RadialKernel
 from reduset.mixture.component_mean import ComponentMean, SmallMean
 from reduset.weights.kinds import DESCRIPTIONS, WEIGHTINGS
@@ -20,32 +22,65 @@ if TYPE_CHECKING:
 MASS_ROUNDING = 1e-9
 NEGLIGIBLE = 1e-5  # errors below this are printed as a bound
 ABOVE = 1.005  # times the error of random rows, so that equal figures give no warning
-INDENT = "\n              "  # of further lines of an entry
 
 
-def of_result(result: Compression) -> list[str]:
-    """The lines of a result."""
+def describe(result: Compression) -> Description:
+    """Size, error, resolution and weights of a compression."""
     n, m, piece = result.n_samples, result.size, noun(result.mean)
+    certificate, near, groups = result.certificate, result.near_median, proportions(result)
     ratio = f" ({n / m:,.0f}x)" if n >= 2 * m else ""
-    errors = INDENT.join(error_lines(result.certificate, result.mean.kernel, result.resolved, result.near_median))
-    lines = [f"Compression: {head(m, n, result.mean.dimension, piece)}{ratio}", f"error       {errors}"]
-    if result.resolved is not None:
-        lines.append(f"resolution  {resolution(result.resolved, m)}")
-    lines.append(f"weights     {_weights(result)}")
+    rows = [
+        Row("", facts={"n": n, "size": m, "pieces": f"{piece}s", "kernel": result.mean.kernel.to_dict()}),
+        Row(
+            "error",
+            error_lines(certificate, result.mean.kernel, result.resolved, near),
+            "‖f − f_m‖ / ‖f‖, the distance of the two functions relative to the norm of the full one.",
+            {
+                "relative_error": certificate.relative_error,
+                "interval": certificate.interval,
+                "confidence": certificate.confidence,
+                "near_median": None if near is None else asdict(near),
+                "bound": certificate.bound,
+                "norm": certificate.norm,
+                "reached": result.reached,
+            },
+        ),
+        Row(
+            "resolution",
+            "" if result.resolved is None else resolution(result.resolved, m),
+            "The smallest bandwidth at which the error is within the tolerance, there and at all larger bandwidths.",
+            {"resolution": result.resolution},
+        ),
+        Row(
+            "weights",
+            _weights(result),
+            "The weights of the terms of the small function.",
+            {
+                "selection": result.selection,
+                "weights": result.weighting,
+                "carrying_weight": int((result.mean.weights != 0).sum()),
+                "negative_mass": certificate.negative_mass,
+            },
+        ),
+        Row("", facts={"shares": groups, "seconds": result.timings}),
+    ]
     if not result.reached:
-        lines.append(f"NOT REACHED: the goal needs more {piece}s than allowed; raise max_size")
-    lines += [f"note        {note}" for note in result.notes]
-    return lines
+        rows.append(Row("NOT REACHED", f"the goal needs more {piece}s than allowed; raise max_size"))
+    rows += [Row("note", note) for note in result.notes]
+    return Description(f"Compression: {head(m, n, result.mean.dimension, piece)}{ratio}", tuple(rows))
+
+
+def proportions(result: Compression) -> dict[str, float] | None:
+    """The proportion of the weight of each group; None without groups."""
+    if result.groups is None:
+        return None
+    weights, total = result.mean.weights, result.mean.mass
+    return {str(name): float(weights[result.groups == name].sum()) / total for name in sorted(set(result.groups.tolist()))}
 
 
 def noun(mean: SmallMean) -> str:
     """The name of what a small mean is made of."""
     return "component" if isinstance(mean, ComponentMean) else "atom"
-
-
-def counted(number: int, thing: str) -> str:
-    """A number with its noun: 1 row, 2 rows."""
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
 def head(size: int, rows: int, columns: int, piece: str = "atom") -> str:
@@ -130,7 +165,7 @@ def resolution(resolved: Resolution, size: int) -> str:
     return f"{text}   ({rows}: {resolved.random_rows:.3g})"
 
 
-def _weights(result: Compression) -> str:
+def _weights(result: Compression) -> list[str]:
     """The kind of the weights, their sum and their signs."""
     kind = result.weighting.removesuffix(" by group")
     negative, total = result.certificate.negative_mass, float(result.mean.weights.sum())
@@ -143,4 +178,4 @@ def _weights(result: Compression) -> str:
         lines.append(f"{result.selected:,} of the {result._asked:,} atoms asked for: more are redundant at this bandwidth")
     if result.selected > result.size:
         lines.append(f"{counted(result.selected - result.size, f'more {noun(result.mean)}')} omitted with weight 0")
-    return INDENT.join(lines)
+    return lines

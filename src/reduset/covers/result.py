@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from reduset._describe import Description, Row
 from reduset._types import Array, Indices
 
 
@@ -56,11 +57,24 @@ class Cover:
         parts = np.split(order, np.flatnonzero(np.diff(self.assignments[order])) + 1) if len(order) else []
         return sorted((part for part in parts if len(part) > 1), key=len, reverse=True)
 
-    def __str__(self) -> str:
+    def describe(self) -> Description:
+        """Size, covering radius and spacing as rows of (label, value, explanation)."""
         n, distance = len(self.assignments), "cosine distance" if self.metric == "cosine" else "distance"
-        given = f" added to {len(self.start):,} given ones" if len(self.start) else ""
-        lines = [f"Cover: {self.size:,} of {n:,} rows{given}"]
-        lines.append(f"radius     every row is within {distance} {self.radius:.4g} of its nearest centre")
-        if self.size > 1:
-            lines.append(f"spacing    any two of the rows are at least {self.distances[-1]:.4g} apart")
-        return "\n  ".join(lines)
+        added = f" added to {len(self.start):,} given ones" if len(self.start) else ""
+        facts = {"n": n, "size": self.size, "start": len(self.start), "metric": self.metric, "radius": self.radius}
+        apart = f"any two of the rows are at least {self.distances[-1]:.4g} apart" if self.size > 1 else ""
+        return Description(
+            f"Cover: {self.size:,} of {n:,} rows{added}",
+            (
+                Row(
+                    "radius",
+                    f"every row is within {distance} {self.radius:.4g} of its nearest centre",
+                    "The largest distance of a row to its nearest centre.",
+                    facts,
+                ),
+                Row("spacing", apart, "The smallest distance of two chosen rows."),
+            ),
+        )
+
+    def __str__(self) -> str:
+        return str(self.describe())

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from reduset import _validate
+from reduset._describe import Description
 from reduset._engine import blocks, cached_property
 from reduset._types import Array
 from reduset.drift import null_distribution
@@ -146,7 +147,11 @@ class DriftResult:
             low, high = (low, middle) if found >= POWER else (middle + 1, high)
         return float(STEPS[low]) if low < len(STEPS) else float("inf")
 
-    def __str__(self) -> str:
-        from reduset.drift.words import of_result
+    def describe(self) -> Description:
+        """The verdict, the distance, columns, regions and the power as rows of (label, value, explanation)."""
+        from reduset.drift.words import describe
 
-        return "\n  ".join(of_result(self))
+        return describe(self)
+
+    def __str__(self) -> str:
+        return str(self.describe())

@@ -1,18 +1,17 @@
-"""What a test of drift found in a few lines, for people who never heard of a kernel: whether the rows have changed, how sure that
-is, how far they are apart beside what chance does, which columns and places changed, and how small a change could have been seen.
-"""
+"""The printed form of a test of drift: verdict, p-value, distance, columns, regions, and the power of the test."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from reduset._describe import Description, Row, counted, percent
 from reduset._messages import printable
 from reduset._types import Array
-from reduset.certificate.certificate import percent
 
 if TYPE_CHECKING:
     from reduset.drift.columns import ColumnChange
@@ -26,63 +25,81 @@ RAREST = 1e-6  # below which nobody can imagine how rare it is
 FARTHEST = math.sqrt(2)  # two single bumps that have nothing in common
 
 
-def of_result(result: DriftResult) -> list[str]:
-    """The lines of a result."""
-    lines = [
-        verdict(result),
-        f"how sure   {certainty(result)} (p = {result.p_value:.2g})",
-        f"apart      {apart(result)}",
-        f"columns    {columns_told(result.columns(), result.alpha, result.drift)}",
+def describe(result: DriftResult) -> Description:
+    """The verdict, its p-value, the distance, the columns and regions that changed, and the power of the test."""
+    regions = [
+        asdict(region)
+        | {
+            "centre": dict(zip(result.comparison.names, region.centre.tolist(), strict=True)),
+            "extent": dict(zip(result.comparison.names, region.extent.tolist(), strict=True)),
+            "change": region.change,
+        }
+        for region in result.where()
     ]
-    lines += [f"where      {text}" for text in regions_told(result)]
-    return [*lines, f"seen       {seen(result)}"]
+    test = ("p_value", "alpha", "drift", "statistic", "exact")
+    distance = ("distance", "chance", "without_noise", "interval", "effect_size", "n_reference", "n_samples")
+    test_facts, distance_facts = ({name: getattr(result, name) for name in names} for names in (test, distance))
+    detectable = {"share": result.detectable_share, "shift": result.detectable_shift}
+    return Description(
+        verdict(result),
+        (
+            Row("p-value", p_value(result), "The probability of a difference at least as large without drift.", test_facts),
+            Row("distance", apart(result), "The maximum mean discrepancy at the median distance of the rows.", distance_facts),
+            Row(
+                "columns",
+                columns_told(result.columns(), result.alpha, result.drift),
+                "A test of every column, corrected for their number (Holm).",
+                {"columns": [asdict(column) for column in result.columns()]},
+            ),
+            Row("regions", regions_told(result), "Regions whose proportion of the rows changed.", {"regions": regions}),
+            Row(
+                "power",
+                seen(result),
+                "The smallest changes that the test detects with probability 0.8.",
+                {"detectable": detectable},
+            ),
+        ),
+    )
 
 
 def verdict(result: DriftResult) -> str:
-    """Whether there is drift, and between how many rows."""
-    beside = f"compared with {result.n_reference:,.0f} rows of it"
+    """Whether there is drift, its p-value, and the sizes of the two samples."""
+    new, reference = counted(result.n_samples, "new row"), counted(result.n_reference, "row")
     if result.drift:
-        return f"DRIFT: {result.n_samples:,.0f} new rows are not like the reference, {beside}"
-    return f"no drift found: {result.n_samples:,.0f} new rows may well be of the law of the reference, {beside}"
+        return f"Drift detected (p {p_value(result, True)}): {new} differ from the {reference} of the reference."
+    return f"No drift detected (p {p_value(result, True)}): {new} are consistent with the {reference} of the reference."
 
 
-def certainty(result: DriftResult) -> str:
-    """The p-value as so many cases of a round number; that of draws which none was beyond is one at most."""
-    bounded = RAREST <= result.p_value <= 1 / (1 + len(result.comparison.drawn))
-    return f"chance alone shows as much in {often(result.p_value)} such samples" + (" at most" if bounded else "")
-
-
-def often(p_value: float) -> str:
-    """76 of 100, 3 of 1,000; two digits, and never none."""
-    if p_value < RAREST:
-        return f"fewer than 1 of {round(1 / RAREST):,}"
-    size = 100
-    while p_value * size < 10 and size < 1 / RAREST:
-        size *= 10
-    cases = max(round(p_value * size), 1)
-    while cases % 10 == 0 and size > 100:
-        cases, size = cases // 10, size // 10
-    return f"{cases:,} of {size:,}"
+def p_value(result: DriftResult, short: bool = False) -> str:
+    """The p-value with two digits; an upper bound if no resample exceeds the statistic."""
+    resamples = len(result.comparison.drawn)
+    number = "< 1e-06" if result.p_value < RAREST else f"{result.p_value:.2g}"
+    bounded = RAREST <= result.p_value <= 1 / (1 + resamples)
+    if short:
+        return number if number.startswith("<") else f"{'≤' if bounded else '='} {number}"
+    method = "permutations" if result.exact else "resamples of the null distribution"
+    return f"{number}{' at most' if bounded else ''}, level {result.alpha:.2g}, from {resamples:,} {method}"
 
 
 def apart(result: DriftResult) -> str:
-    """The distance as it was seen, beside what chance alone does, and what is left of it without the noise."""
-    far, (low, high) = result.distance, result.interval
-    text = f"{far:.2g}, from 0 (alike) to {FARTHEST:.2f} (nothing in common); chance alone stays below {result.chance:.2g}"
-    text += " in 95 of 100 cases"
-    if result.drift and far <= result.chance:
-        return f"{text}: it is not the bulk of the rows that moved"
-    return f"{text}; without noise {result.without_noise:.2g}, with 95 % confidence between {low:.2g} and {high:.2g}"
+    """The distance with its 95 % quantile under the null hypothesis, bias-corrected, and with its interval."""
+    distance, (low, high) = result.distance, result.interval
+    text = f"{distance:.2g} (95 % quantile without drift: {result.chance:.2g}; range 0 to {FARTHEST:.2f})"
+    if result.drift and distance <= result.chance:
+        return f"{text}; not significant at this bandwidth, another statistic detects the drift"
+    return f"{text}; bias-corrected {result.without_noise:.2g} (95 % CI {low:.2g}-{high:.2g})"
 
 
 def columns_told(columns: Sequence[ColumnChange], alpha: float, drift: bool) -> str:
     """Those that changed, with their directions; a few of them."""
     changed = [each for each in columns if each.p_value <= alpha]
     if not changed:
-        return "none changed alone" + (": it is how they go together, or too little to say which" if drift else "")
+        return "no single column changed significantly" + (
+            "; their dependence changed, or the change is spread thinly" if drift else ""
+        )
     words = [f"{named(each.name)}: {direction(each)}" for each in changed[:MOST_TOLD]]
     more = f" and {len(changed) - MOST_TOLD} more" if len(changed) > MOST_TOLD else ""
-    return ("" if drift else "taken alone, ") + ", ".join(words) + more
+    return ", ".join(words) + more + ("" if drift else " (each tested alone)")
 
 
 def direction(column: ColumnChange) -> str:
@@ -95,11 +112,11 @@ def direction(column: ColumnChange) -> str:
 def regions_told(result: DriftResult) -> list[str]:
     """The places that gained or lost, a line each; a few of them."""
     regions, names = result.where(), result.comparison.names
-    alone = "" if result.drift else "taken alone, "
-    lines = [f"{alone}{change(each)} {place(each, names)}" for each in regions[:MOST_TOLD]]
+    alone = "" if result.drift else " (each tested alone)"
+    lines = [f"{change(each)} {place(each, names)}{alone}" for each in regions[:MOST_TOLD]]
     if len(regions) > MOST_TOLD:
-        lines.append(f"and {len(regions) - MOST_TOLD} more places")
-    return lines or (["no single place gained or lost for sure"] if result.drift else [])
+        lines.append(f"and {len(regions) - MOST_TOLD} more regions")
+    return lines or (["no single region changed significantly"] if result.drift else [])
 
 
 def change(region: Region) -> str:
@@ -112,7 +129,7 @@ def place(region: Region, names: Sequence[str], longest: int = LONGEST) -> str:
     """Where a region is, by the columns in which it is out of the ordinary; names of at most ``longest`` letters."""
     told = region.columns[:PLACED]
     if not told:
-        return "in the midst of the rows"
+        return "near the centre of the rows"
     positions = [names.index(name) for name in told]
     return "near " + ", ".join(f"{named(names[k], longest)} {between(region.centre[k], region.extent[k])}" for k in positions)
 
@@ -126,16 +143,16 @@ def between(centre: float, extent: float) -> str:
 
 
 def seen(result: DriftResult) -> str:
-    """How small a change so many rows would have shown."""
-    share, shift = result.detectable_share, result.detectable_shift
-    words = []
-    if math.isfinite(share):
-        words.append(f"{percent(share)} of the rows gone elsewhere")
+    """The smallest changes that a test of so many rows detects with 80 % power."""
+    proportion, shift = result.detectable_share, result.detectable_shift
+    changes = []
+    if math.isfinite(proportion):
+        changes.append(f"an outlier group of {percent(proportion)} of the rows")
     if shift is not None and math.isfinite(shift):
-        words.append(f"all rows shifted by {shift:.2g} standard deviations")
-    if not words:
-        return "so few rows would hardly show any change; test more of them"
-    return f"{', or '.join(words)}, would have been found 8 times in 10"
+        changes.append(f"a shift of all rows by {shift:.2g} standard deviations")
+    if not changes:
+        return "too few rows to detect any change with 80 % power; test more rows"
+    return f"80 % to detect {' or '.join(changes)}"
 
 
 def named(name: str, longest: int = LONGEST) -> str:

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reduset import _validate
+from reduset._describe import percent
 from reduset._engine import blocks
 from reduset._types import Array, Floats, Indices, PointsLike, SeedLike, WeightsLike
 from reduset._validate.seeds import seeded
 from reduset.certificate import Certificate
-from reduset.certificate.certificate import percent
 
 ROWS_A_CALL = 1 << 16
 PERMUTATIONS = 8

@@ -8,7 +8,7 @@ mean too, or `ComponentMean.load` where it is one of components: a file of anoth
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from reduset import _archive, _validate
 from reduset._archive import fields as f
-from reduset._messages import printable
+from reduset._describe import Description, Row
 from reduset._types import Array
 from reduset.certificate import Certificate
 from reduset.certificate.by_scale import ErrorProfile, MedianError, missing_mass
@@ -323,18 +323,32 @@ class Model:
             **{name: values[name] for name in cls.__dataclass_fields__ if name in values and name != "certificate"},
         )
 
-    def __str__(self) -> str:
-        lines = [
+    def describe(self) -> Description:
+        """The model as rows of (label, value, explanation): as text, as plain values, or as a table."""
+        resolved, certificate = self.resolved, self.certificate
+        about = self.about
+        made = f"{about['selection']}, weights {about.get('weighting', 'unknown')}" if "selection" in about else ""
+        names = ", ".join(self.columns[:12]) + (" …" if len(self.columns) > 12 else "")
+        facts = {"n": self.n_samples, "size": self.size, "pieces": f"{self.piece}s", "kernel": self.mean.kernel.to_dict()}
+        return Description(
             f"Model: {head(self.size, self.n_samples, len(self.columns), self.piece)}",
-            f"columns    {printable(', '.join(self.columns[:12]))}" + (" …" if len(self.columns) > 12 else ""),
-            *(
-                f"{'' if k else 'error':<11}{line}"
-                for k, line in enumerate(error_lines(self.certificate, self.mean.kernel, self.resolved, self.near_median))
+            (
+                Row("columns", names, "The columns that were used.", facts | {"columns": self.columns}),
+                Row(
+                    "error",
+                    error_lines(certificate, self.mean.kernel, resolved, self.near_median),
+                    "‖f − f_m‖ / ‖f‖, the distance of the two functions relative to the norm of the full one.",
+                    {"certificate": asdict(certificate), "near_median": self.near_median and asdict(self.near_median)},
+                ),
+                Row(
+                    "resolution",
+                    "" if resolved is None else resolution(resolved, self.size),
+                    "The smallest bandwidth at which the error is within the tolerance, there and at all larger bandwidths.",
+                    {"resolution": resolved and asdict(resolved)},
+                ),
+                Row(f"{self.piece}s", made, "The selector and the kind of weights.", {"about": about}),
             ),
-        ]
-        if self.resolved is not None:
-            lines.append(f"resolution {resolution(self.resolved, self.size)}")
-        if "selection" in self.about:
-            told = f"{self.about['selection']}, weights {self.about.get('weighting', 'unknown')}"
-            lines.append(printable(f"{self.piece + 's':<11}{told}"))
-        return "\n  ".join(lines)
+        )
+
+    def __str__(self) -> str:
+        return str(self.describe())

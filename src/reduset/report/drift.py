@@ -100,7 +100,7 @@ def _cards(shown: DriftFigure) -> list[Card]:
         moved = "" if shift is None or not math.isfinite(shift) else f", or all rows shifted by {shift:.2g} standard deviations"
         seeing = Card("Could be seen", percent(share), f"Of the rows gone elsewhere would have been found 8 times in 10{moved}.")
     return [
-        Card("How sure", p_told(found.p_value), _sentence(told.certainty(found))),
+        Card("p-value", p_told(found.p_value), f"The level of the test is {found.alpha:.2g}."),
         Card("Apart", f"{shown.seen:.2g}", f"Chance alone stays below {found.chance:.2g} in 95 of 100 cases."),
         Card(
             "Columns changed",
@@ -141,7 +141,7 @@ def _chance(shown: DriftFigure) -> Section:
         plot("chance", label, "medium", "How far apart", small("at the median distance of rows")),
         plot("looks", every, "medium", "At every bandwidth", small("1 is what chance allows")),
     ]
-    blocks = [f"The distance is {told.apart(shown.result)}.", grid(drawn), aside(STATISTICS)]
+    blocks = [f"Distance: {told.apart(shown.result)}.", grid(drawn), aside(STATISTICS)]
     return Section("chance", "Against chance", blocks, {"chance": chance, "looks": [vars(each) for each in shown.looks]})
 
 

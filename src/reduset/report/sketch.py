@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from reduset import _archive, _validate
+from reduset._describe import percent as error_percent
 from reduset._frames import table_weights
 from reduset._types import PointsLike, WeightsLike
-from reduset.certificate.certificate import percent as error_percent
 from reduset.report import words
 from reduset.report.blocks import (
     DRAWN_AT_ONCE,

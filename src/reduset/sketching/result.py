@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from reduset._describe import Description, Row, counted, percent
 from reduset._messages import printable
 from reduset._types import Array, Indices
 from reduset.certificate import Certificate
 from reduset.certificate.by_scale import ErrorProfile
-from reduset.certificate.certificate import percent
 from reduset.compression import summary
 from reduset.mean import KernelMean
 from reduset.sketching.columns import ColumnTable
@@ -114,24 +114,44 @@ class Sketch:
         """
         return self.kept.with_column(weight, self.weights * (self.n_samples / self.weights.sum()))
 
-    def __str__(self) -> str:
-        n, m, d = self.n_samples, self.size, self.mean.dimension
+    def describe(self) -> Description:
+        """The sketch as rows of (label, value, explanation): as text, as plain values, or as a table."""
+        n, m, certificate = self.n_samples, self.size, self.certificate
         factor = f" ({n / m:,.0f}x)" if n >= 2 * m else ""
-        lines = [f"Sketch: {n:,} row{'s' * (n != 1)} × {d} column{'s' * (d != 1)} -> {m:,} weighted row{'s' * (m != 1)}{factor}"]
-        lines += self._columns()
-        lines.append(f"weights     {self._weights()}")
-        if self.radius is not None:
-            scaled = not getattr(self.mean.kernel, "is_isotropic", True)
-            units = " in units of the columns' scales," if scaled else ","
-            lines.append(f"radius      {self.radius:.3g}{units} the largest distance of a row to its nearest row of the sketch")
-        lines.append(f"error       {self._error()}")
-        if self.groups is not None:
-            lines.append(f"groups      {len(np.unique(self.groups)):,}, sketched separately; their proportions are exact")
-        lines += [f"note        {note}" for note in self.notes]
-        return "\n  ".join(lines)
+        size = f"{counted(n, 'row')} × {counted(self.mean.dimension, 'column')} -> {counted(m, 'weighted row')}{factor}"
+        units = "" if getattr(self.mean.kernel, "is_isotropic", True) else " in units of the columns' scales"
+        reach = f"{units}, the largest distance of a row to its nearest row of the sketch"
+        radius = "" if self.radius is None else f"{self.radius:.3g}{reach}"
+        groups = "" if self.groups is None else f"{len(np.unique(self.groups)):,}, sketched separately; their proportions are exact"
+        measured = {"relative_error": self.error, "interval": certificate.interval, "confidence": certificate.confidence}
+        return Description(
+            f"Sketch: {size}",
+            (
+                Row("", facts={"n": n, "size": m}),
+                Row(
+                    "columns",
+                    self._columns(),
+                    "Statistics of all rows, compared with those of the weighted sketch.",
+                    {"exact": self.exact, "exceptions": self.exceptions, "changes": self.columns.to_dict()},
+                ),
+                Row("weights", self._weights(), "The weight of a row is the mass that it represents."),
+                Row("radius", radius, "The largest distance of a row to its nearest row of the sketch.", {"radius": self.radius}),
+                Row(
+                    "error",
+                    self._error(),
+                    "The error of the kernel density, relative to its norm.",
+                    measured | {"resolution": self.resolution, "tol": self.tol},
+                ),
+                Row("groups", groups, "Samples, batches or types, each with rows of its own.", {"seconds": self.timings}),
+                *(Row("note", note) for note in self.notes),
+            ),
+        )
+
+    def __str__(self) -> str:
+        return str(self.describe())
 
     def _columns(self) -> list[str]:
-        """Which statistics of columns are exact, and the largest change of the others."""
+        """Which statistics of columns are exact, and the largest change of the others: one entry a line."""
         text = []
         if not self.exact and self.calibrated:
             text.append("weighted means are not exact: that takes more rows, or weights that change by more than a factor of 3")
@@ -147,7 +167,7 @@ class Sketch:
             )
         if not getattr(self.mean.kernel, "is_isotropic", True):  # columns have units, as those of tables
             text.append(self._kept())
-        return [f"{'columns' if not k else '':<12}{line}" for k, line in enumerate(text)]
+        return text
 
     def _kept(self) -> str:
         """Whether minima, maxima and categories are among the rows of the sketch, and the first that are not."""
