@@ -5,7 +5,7 @@ import pytest
 
 import reduset
 from reduset import Gaussian, KernelMean, Laplacian, compress
-from reduset._engine import Frame, cell_sums, device, nearest, wave_sums
+from reduset._engine import Frame, cluster_sums, device, fourier_sums, nearest
 from reduset._engine.cuda import cells, sums, waves
 from reduset._engine.cuda import nearest as near
 
@@ -31,8 +31,8 @@ def answers(d=3):
     X, Q = cloud(50_000, d), cloud(200, d, 1)
     w = np.random.default_rng(2).random(len(X))
     mean, frame = KernelMean(X, w, Gaussian(1.0)), Frame(np.full(d, 5.0), 1.0)
-    values = [mean(Q, "double"), mean(Q), mean.log_density(Q, "double"), wave_sums(X, w, Q - 5, frame, 6)]
-    return [*values, mean.gradient(Q), nearest(X, Q, frame)[1], *cell_sums(X, w, Q, frame)]
+    values = [mean(Q, "double"), mean(Q), mean.log_density(Q, "double"), fourier_sums(X, w, Q - 5, frame, 6)]
+    return [*values, mean.gradient(Q), nearest(X, Q, frame)[1], *cluster_sums(X, w, Q, frame)]
 
 
 def test_streamed_rows_give_the_answers_of_the_processor(sent):

@@ -208,36 +208,7 @@ _HOMES = {
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 
 
-_EARLIER = {
-    "cell_sums": "cluster_sums",
-    "compiling_told": "report_compilation",
-    "each_nearest": "nearest_by_block",
-    "first_of_order": "random_rows",
-    "gap_histograms": "distance_histograms",
-    "gap_nodes": "distance_nodes",
-    "home_of": "device_of",
-    "line_dips": "valley_depths",
-    "logs_at": "component_logs",
-    "sums_at": "component_sums",
-    "own_gaps": "assigned_distances",
-    "place_whitened": "from_whitened",
-    "whitened_slopes": "whitened_gradients",
-    "refuse_device": "require_cpu",
-    "rows_apart": "rows_not_among",
-    "threads_here": "thread_limit",
-    "wave_sums": "fourier_sums",
-    "NearSums": "LeafSums",
-    "arrays_of": "array_module",
-    "_wave_sums": "_fourier_sums",
-    "grow": "build_leaves",
-    "taken": "take_on_device",
-    "beside": "to_device_of",
-    "cells": "leaf_order",
-}  # until every package uses the new names
-
-
 def __getattr__(name: str) -> Any:
-    name = _EARLIER.get(name, name)
     if name not in _HOME_OF:
         raise AttributeError(f"module 'reduset._engine' has no attribute {name!r}")
     value = globals()[name] = getattr(import_module(f"reduset._engine.{_HOME_OF[name]}"), name)
