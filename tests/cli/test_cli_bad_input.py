@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import cli_files
+from reduset import io
 from reduset.cli import demo, targets
 from reduset.cli.entry import run
 from reduset.io import guard
@@ -219,12 +220,10 @@ def test_a_library_that_is_missing_is_named_before_any_work(option, name, extra,
 
 
 def test_a_fault_of_the_program_is_not_hidden(monkeypatch, files, tmp_path):
-    from reduset.io import reading
-
     def broken(*args, **options):
         raise ZeroDivisionError("a fault")
 
-    monkeypatch.setattr(reading, "read_for", broken)
+    monkeypatch.setattr(io, "read_for", broken)
     with pytest.raises(ZeroDivisionError):
         run(["compress", str(files / "rows.csv"), "-o", str(tmp_path / "small.npz")])
 

@@ -56,7 +56,7 @@ def test_drift_is_told_with_its_columns_and_places(folder, capsys):
     assert region["change"] == pytest.approx(region["after"] - region["before"])
     assert run(["drift", str(folder / "before.csv"), str(folder / "today.parquet")]) == 0
     out = capsys.readouterr().out
-    assert out.startswith("DRIFT: 600 new rows are not like the reference")
+    assert out.startswith("Drift detected (p ≤ 0.001): 600 new rows")
     assert "written" not in out
 
 

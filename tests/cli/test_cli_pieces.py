@@ -119,6 +119,6 @@ def test_values_information_and_reports(folder, tmp_path, capsys):
     np.testing.assert_allclose(found[:, 1], model.mean.log_density(ROWS), rtol=1e-9)
     assert told(capsys, "info", folder / "laws.npz")["pieces"] == "components"
     assert run(["info", str(folder / "laws.npz")]) == 0
-    assert "components fitted" in capsys.readouterr().out
+    assert "8 weighted components" in capsys.readouterr().out
     assert run(["report", str(folder / "laws.npz"), "-o", str(tmp_path / "r.html")]) == 0
     assert "Components" in (tmp_path / "r.html").read_text(encoding="utf-8")
