@@ -47,10 +47,10 @@ RESULTS = BENCHMARKS / "RESULTS.md"
 MET = {"yes": "", "NO": "**not met**"}
 HEAD = """# Results
 
-Each table answers one question. The file below it has all tables of that benchmark. Peers and reduset are timed in the same run,
-in turns; times are medians. *Confirmed* figures are older than the code, which still returns the same ones in the quick version;
-*stale* ones are older than the code they measure. `python benchmarks/run.py NAME` measures again, `make bench-stale` lists what is
-stale, `make bench-confirm` confirms.
+Each table answers one question; the file below it has all tables of that benchmark. Peers and reduset run in turns on one machine,
+and times are medians. *Confirmed*: the code has changed since, and the quick version still prints the same numbers up to 3 %, or
+takes at most 1.1 times as long. *Stale*: the code has changed since, and the figures are not confirmed.
+`python benchmarks/run.py NAME` measures again, `make bench-stale` lists stale results, `make bench-confirm` confirms them.
 """
 
 
@@ -90,18 +90,15 @@ def section_of(name: str) -> str:
     if record is None:
         return ""
     rows = summary_of(module, record.figures)
-    body = table(
-        ["", "figure", "goal"],
-        [[what, figure, ", ".join(filter(None, (goal, MET.get(met, met))))] for what, figure, goal, met in rows],
-    )
+    entries = [[what, figure, ", ".join(filter(None, (goal, MET.get(met, met))))] for what, figure, goal, met in rows]
+    body = "\n".join(["measured | figure | goal", "---|---|---", *(" | ".join(entry).rstrip() for entry in entries)])
     target = records.file_of(name).with_suffix(".md")
     footer = f"*{record.machine}; measured {record.date}, commit {record.commit}*"
     if record.confirmed:
         footer += f"\n\n*Confirmed {record.confirmed}*"
     target.write_text(f"# {module.TITLE}\n\n{details_of(module, record.figures).strip()}\n\n{footer}\n", encoding="utf-8")
-    note = " *Stale.*" if record.stale(module.SOURCES) else ""
-    link = target.relative_to(BENCHMARKS).as_posix()
-    return f"### {module.TITLE}\n\n{body}\n\n`{link}`: measured {record.dates()}.{note}\n"
+    note = ", *stale*" if record.stale(module.SOURCES) else ""
+    return f"### {module.TITLE}\n\n{body}\n\n`{target.relative_to(BENCHMARKS).as_posix()}`, {record.dates()}{note}\n"
 
 
 def report() -> None:
@@ -116,6 +113,7 @@ def run(name: str, quick: bool, file: Path | None) -> None:
     module, begun = module_of(name), time.perf_counter()
     print(f"{name} …", flush=True)
     figures = json.loads(json.dumps(module.measure(quick)))
+    seconds = time.perf_counter() - begun
     summary = summary_of(module, figures)
     print(table(["what", "figure", "goal", "met"], summary), flush=True)
     details = details_of(module, figures)
@@ -123,8 +121,8 @@ def run(name: str, quick: bool, file: Path | None) -> None:
         print(details)
         records.store(name, figures, module.SOURCES)
     if file is not None:
-        file.write_text(json.dumps({"summary": summary, "figures": figures}), encoding="utf-8")
-    print(f"({time.perf_counter() - begun:.0f} s)\n", flush=True)
+        file.write_text(json.dumps({"summary": summary, "figures": figures, "seconds": seconds}), encoding="utf-8")
+    print(f"({seconds:.0f} s)\n", flush=True)
 
 
 def stale(chosen: Sequence[str]) -> None:
@@ -151,7 +149,7 @@ def confirm(chosen: Sequence[str]) -> None:
             continue
         records.confirm(name, record, module.SOURCES, reason)
         print(f"{name}: confirmed, {reason}", flush=True)
-    print(f"{kept} of {len(chosen)} results stay stale")
+    print(f"{kept} of {len(chosen)} results remain stale")
 
 
 def main() -> None:
