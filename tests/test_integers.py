@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from reduset._validate.integers import merged_integers
+from reduset._validate import merged_integers
 
 
 @pytest.mark.parametrize("sign", [1, -1])

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from reduset import Gaussian, KernelMean, compress
-from reduset._validate.orientation import warn_if_lying
+from reduset._validate import warn_if_lying
 from reduset.cohort import CohortMap
 from reduset.density import SparseKernelDensity
 

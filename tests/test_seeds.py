@@ -14,7 +14,8 @@ from sklearn.preprocessing import StandardScaler
 import reduset
 import surface
 from reduset import Gaussian, KernelMean, compress, sketch
-from reduset._validate.seeds import OTHER_NAME, seeded
+from reduset._validate import seeded
+from reduset._validate.values import OTHER_NAME
 from reduset.density import SparseKernelDensity
 from reduset.drift import DriftMonitor
 from reduset.proportions.quapy_adapter import ClassProportionsQuantifier

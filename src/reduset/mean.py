@@ -20,10 +20,8 @@ from reduset import _archive, _validate
 from reduset._engine import as_given, device_of, on_device, row_blocks, rows_by_weight, to_numpy
 from reduset._frames import is_sparse, table_weights
 from reduset._types import Array, Floats, KernelLike, PointsLike, Precision, SeedLike, WeightsLike
-from reduset._validate import boxes as _boxes
 from reduset._validate import rows as _rows
-from reduset._validate.orientation import warn_if_lying
-from reduset._validate.seeds import seeded
+from reduset._validate import seeded, warn_if_lying
 from reduset.kernels import ANY_FAMILY, Kernel, RadialKernel
 from reduset.kernels.base import exponential
 from reduset.kernels.boxes import boxes_of
@@ -66,7 +64,7 @@ class LinearCombination(ABC):
 
     def cdf(self, Q: PointsLike, tol: float = TOL) -> Array:
         """Of each row q of Q, how much of f lies where no column exceeds q, (q,): `integrate_box` from −∞ to q."""
-        upper, _ = _boxes.limits(Q, "Q", self.dimension)
+        upper, _ = _validate.limits(Q, "Q", self.dimension)
         return self._in_boxes(np.full_like(upper, -np.inf), upper, _validate.positive(tol, "tol"))
 
     def integrate_box(self, low: Any, high: Any, tol: float = TOL) -> float | Array:
@@ -90,7 +88,7 @@ class LinearCombination(ABC):
         >>> round(f.integrate_box(-1, 1), 4), f.cdf([[0.0], [4.0]]).round(4)
         (0.342, array([0.25, 0.75]))
         """
-        lower, upper, single = _boxes.box(low, high, self.dimension)
+        lower, upper, single = _validate.box(low, high, self.dimension)
         found = self._in_boxes(lower, upper, _validate.positive(tol, "tol"))
         return float(found[0]) if single else found
 

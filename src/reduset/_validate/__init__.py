@@ -1,24 +1,29 @@
-"""The only place that checks input. Every message names the parameter, the rule, the value seen and the way out.
+"""The only place that checks input. Every message names the parameter, the rule, the value and the way out.
 
-`checks` examines arrays, tables, bags and weights; `values` single values; `rows` arrays that may be on a GPU.
+`arrays` checks points, `bags` lists of arrays and long tables, `parameters` weights, labels, covariances and box limits, `values`
+single values, and `rows` arrays that may be on a GPU.
 
 May import: `_types`, `_messages`, `_engine`, `_columns`, `_frames`.
 """
 
-from reduset._validate.checks import (
-    HEAVIEST,
+from reduset._validate.arrays import (
+    LARGEST_EXACT,
+    SUBTRACT,
     as_numbers,
-    bags,
+    known,
+    merged_integers,
+    points,
+    sparse_points,
+    warn_if_lying,
+)
+from reduset._validate.bags import bags, listed, missing, same_columns, shortened
+from reduset._validate.parameters import (
+    HEAVIEST,
+    box,
     covariance,
     covariances,
-    known,
     labelled,
-    listed,
-    missing,
-    points,
-    same_columns,
-    shortened,
-    sparse_points,
+    limits,
     squares_summable,
     weights,
 )
@@ -32,16 +37,20 @@ from reduset._validate.values import (
     hint_for,
     one_of,
     positive,
+    seeded,
     tolerance,
     whole,
 )
 
 __all__ = [
     "HEAVIEST",
+    "LARGEST_EXACT",
+    "SUBTRACT",
     "as_numbers",
     "at_least",
     "bags",
     "between",
+    "box",
     "confidence",
     "covariance",
     "covariances",
@@ -51,16 +60,20 @@ __all__ = [
     "hint_for",
     "known",
     "labelled",
+    "limits",
     "listed",
+    "merged_integers",
     "missing",
     "one_of",
     "points",
     "positive",
     "same_columns",
+    "seeded",
     "shortened",
     "sparse_points",
     "squares_summable",
     "tolerance",
+    "warn_if_lying",
     "weights",
     "whole",
 ]

@@ -1,4 +1,4 @@
-"""Rows that may lie on a GPU: checked where they are, beside `checks.points`, which takes those of the processor alone."""
+"""Rows that may lie on a GPU: checked where they are, beside `arrays.points`, which takes those of the processor alone."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from reduset._engine import DevicePoints, as_cupy, on_device
 from reduset._frames import names_of
 from reduset._types import Array, Floats
-from reduset._validate import checks
+from reduset._validate import arrays, parameters
 
 FEW = 4096  # rows
 
@@ -22,7 +22,7 @@ def points(value: Any, name: str = "X", dimension: int | None = None) -> Floats:
     Of a table of few rows these are brought here at once: a launch would take longer than all there is to do.
     """
     if not on_device(value):
-        return checks.points(value, name, dimension)
+        return arrays.points(value, name, dimension)
     found = queries(value, name, dimension)
     return found if len(found) > FEW else found[:]
 
@@ -30,7 +30,7 @@ def points(value: Any, name: str = "X", dimension: int | None = None) -> Floats:
 def queries(value: Any, name: str = "Q", dimension: int | None = None) -> Floats:
     """The same of places that something is evaluated at, which stay on their GPU however few they are."""
     if not on_device(value):
-        return checks.points(value, name, dimension)
+        return arrays.points(value, name, dimension)
     if not isinstance(value, DevicePoints):
         return DevicePoints.checked(value, name, dimension)  # type: ignore[return-value]
     if dimension is not None and value.shape[1] != dimension:
@@ -44,7 +44,7 @@ def of_estimator(estimator: Any, X: Any, reset: bool = True) -> Floats:
         from sklearn.utils.validation import validate_data
 
         with naming_columns(X):
-            return np.asarray(validate_data(estimator, checks.known(X), dtype=(np.float64, np.float32), reset=reset))
+            return np.asarray(validate_data(estimator, arrays.known(X), dtype=(np.float64, np.float32), reset=reset))
     found = points(X, "X", None if reset else estimator.n_features_in_)
     if reset:
         estimator.n_features_in_ = found.shape[1]
@@ -68,7 +68,7 @@ def naming_columns(X: Any, name: str = "X") -> Iterator[None]:
 def _fault_of_frame(X: Any, name: str) -> Exception | None:
     if names_of(X) is not None:
         try:
-            checks.points(X, name)
+            arrays.points(X, name)
         except (TypeError, ValueError) as error:
             return error.with_traceback(None)
     return None
@@ -92,4 +92,4 @@ def brought(value: Any, given: Any, name: str = "sample_weight") -> Any:
 
 def weights(value: Any, given: Any, count: int, name: str = "sample_weight", *, signed: bool = False, zero: bool = False) -> Array:
     """(count,) weights of rows, on the processor."""
-    return checks.weights(brought(value, given, name), count, name, signed=signed, zero=zero)
+    return parameters.weights(brought(value, given, name), count, name, signed=signed, zero=zero)

@@ -21,7 +21,7 @@ from reduset import _validate
 from reduset._describe import percent
 from reduset._engine import single_threaded_blas
 from reduset._types import Array, Floats, Indices, SeedLike
-from reduset._validate.seeds import seeded
+from reduset._validate import seeded
 from reduset.anndata.annotated import MADE_BY, check_annotated, check_free, column_of, labels_of, put, record_of
 from reduset.anndata.count_sums import Counts
 from reduset.anndata.representation import Representation, representation

@@ -14,7 +14,7 @@ import numpy as np
 from reduset import _validate
 from reduset._messages import warn
 from reduset._types import ProgressLike, SeedLike
-from reduset._validate.seeds import seeded
+from reduset._validate import seeded
 from reduset.anndata.annotated import MADE_BY, check_annotated, check_free, few_cells, labels_of, put, record_of
 from reduset.anndata.representation import Representation, representation
 from reduset.compression.grouped import SQUARE_ROOT

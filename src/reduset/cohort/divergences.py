@@ -27,7 +27,7 @@ from reduset import _validate
 from reduset._engine import blocks, single_threaded_blas
 from reduset._progress import Progress
 from reduset._types import Array, ProgressLike, SeedLike
-from reduset._validate.seeds import seeded
+from reduset._validate import seeded
 from reduset.cohort.distances import on_same_atoms
 from reduset.kernels import ANY_FAMILY, RadialKernel
 from reduset.mean import KernelMean

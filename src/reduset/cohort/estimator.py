@@ -17,7 +17,7 @@ from reduset import _validate
 from reduset._progress import Progress
 from reduset._types import Array, BagsLike, Floats, KernelLike, MaxSizeLike, ProgressLike, SeedLike, SelectorLike
 from reduset._validate import rows as _rows
-from reduset._validate.seeds import seeded
+from reduset._validate import seeded
 from reduset.cohort.bag_components import require_gaussian
 from reduset.cohort.bag_source import BagSource
 from reduset.cohort.comparison import PIECES, WAYS, Comparison, ComparisonOptions

@@ -17,7 +17,7 @@ from reduset._frames import names_of
 from reduset._messages import NotReachedWarning, is_quiet, quietly, warn
 from reduset._progress import Progress
 from reduset._types import KernelLike, PointsLike, ProgressLike, SeedLike, SelectorLike, WeightsLike
-from reduset._validate.seeds import seeded
+from reduset._validate import seeded
 from reduset.bandwidth.rules import warn_of_units
 from reduset.certificate import Certificate
 from reduset.certificate.certificate import at_bandwidth

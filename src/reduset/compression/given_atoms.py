@@ -13,7 +13,7 @@ import numpy as np
 from reduset import _validate
 from reduset._types import Array, Indices, KernelLike, PointsLike, ProgressLike, Report, SeedLike, WeightsLike
 from reduset._validate import rows as _rows
-from reduset._validate.seeds import seeded
+from reduset._validate import seeded
 from reduset.compression.compressing import as_mean, compress
 from reduset.compression.plan import is_left_open
 from reduset.compression.result import Compression

@@ -14,7 +14,7 @@ from reduset._describe import Description, Row, counted
 from reduset._engine import cached_property
 from reduset._progress import Clock
 from reduset._types import Indices
-from reduset._validate.seeds import seeded
+from reduset._validate import seeded
 from reduset.certificate import Certificate
 from reduset.certificate.bounds import Bounds
 from reduset.certificate.by_scale import ErrorProfile, MedianError, Scales

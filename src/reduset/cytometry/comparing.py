@@ -29,7 +29,7 @@ from scipy.stats import t as t_law
 from reduset import _validate
 from reduset._engine import single_threaded_blas
 from reduset._types import Array, SeedLike
-from reduset._validate.seeds import seeded
+from reduset._validate import seeded
 from reduset.cytometry.design import MAX_RELABELLINGS, Design, DesignError, Relabellings, relabellings
 from reduset.cytometry.fitting import Fits, fit, largest_p_values, own_p_values, pooled_p_values, q_values
 from reduset.cytometry.populations import Populations

@@ -24,8 +24,7 @@ import numpy as np
 
 from reduset._engine import single_threaded_blas
 from reduset._types import Array, SeedLike
-from reduset._validate import generator
-from reduset._validate.seeds import seeded
+from reduset._validate import generator, seeded
 from reduset.cytometry.design import Design, DesignError, design_of, relabellings
 
 ROUNDING = 1e-9  # relative: equivalent labellings differ by rounding

@@ -21,7 +21,7 @@ from reduset._engine import single_threaded_blas
 from reduset._messages import warn
 from reduset._progress import Progress
 from reduset._types import Array, Floats, Indices, ProgressLike, SeedLike
-from reduset._validate.seeds import seeded
+from reduset._validate import seeded
 from reduset.cytometry.merging import CellGroup, MergeTree, merge_by_mode
 from reduset.cytometry.populations import Populations, Stray, border, join_strays, short_names, signs
 from reduset.kernels import Gaussian

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from reduset import _validate, bandwidth
 from reduset._messages import warn
 from reduset._types import Array, KernelLike, ProgressLike, SeedLike
-from reduset._validate.seeds import seeded
+from reduset._validate import seeded
 from reduset.cohort.estimator import CohortMap
 from reduset.cytometry.comparing import NULLS, Differences, Witness, compare, witness_of
 from reduset.cytometry.design import Design, design_of

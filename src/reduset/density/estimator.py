@@ -20,8 +20,7 @@ from reduset._frames import table_weights
 from reduset._messages import did_you_mean, warn
 from reduset._types import Array, BandwidthLike, Floats, KernelLike, MaxSizeLike, PointsLike, SeedLike, SelectorLike, WeightsLike
 from reduset._validate import rows as _rows
-from reduset._validate.orientation import warn_if_lying
-from reduset._validate.seeds import seeded
+from reduset._validate import seeded, warn_if_lying
 from reduset.certificate import Certificate
 from reduset.certificate.between import certificate_between
 from reduset.certificate.certificate import at_bandwidth

@@ -23,7 +23,7 @@ from reduset import cohort as in_memory
 from reduset._frames import framed
 from reduset._progress import Progress
 from reduset._types import Array, BagsLike, Floats, Indices, Report
-from reduset._validate.seeds import seeded
+from reduset._validate import seeded
 from reduset.cohort.bag_projection import BagEvidence, BagProjector
 from reduset.cohort.bag_source import BagSource
 from reduset.cohort.comparison import Comparison, LaterDistances

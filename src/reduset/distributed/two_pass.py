@@ -27,7 +27,7 @@ from reduset._engine import single_threaded_blas
 from reduset._messages import is_quiet, warn
 from reduset._progress import Clock, Progress
 from reduset._types import KernelLike, ProgressLike, SeedLike
-from reduset._validate.seeds import seeded
+from reduset._validate import seeded
 from reduset.bandwidth.rules import warn_of_units
 from reduset.certificate.certificate import at_bandwidth
 from reduset.compression import Compression, NotReachedWarning

@@ -15,7 +15,7 @@ from reduset import _archive, _validate
 from reduset._archive import fields as f
 from reduset._messages import warn
 from reduset._types import PointsLike, SeedLike, WeightsLike
-from reduset._validate.seeds import seeded
+from reduset._validate import seeded
 from reduset.bandwidth import SCALES
 from reduset.drift import reference_file
 from reduset.drift.comparison import pooled, stored

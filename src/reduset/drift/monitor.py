@@ -17,7 +17,7 @@ from reduset import _archive, _validate
 from reduset._messages import warn
 from reduset._progress import Progress
 from reduset._types import Array, Indices, PointsLike, ProgressLike, SeedLike
-from reduset._validate.seeds import seeded
+from reduset._validate import seeded
 from reduset.drift import monitor_file
 from reduset.drift.estimator import DriftTest
 from reduset.drift.reference import StoredReference

@@ -24,7 +24,7 @@ from reduset import _validate
 from reduset._frames import framed, table_weights
 from reduset._messages import NotReachedWarning, warn
 from reduset._types import PointsLike, ProgressLike, SeedLike, WeightsLike
-from reduset._validate.seeds import seeded
+from reduset._validate import seeded
 from reduset.explain.columns import coordinates, distribution_gaps
 from reduset.explain.explained import Background, names_of, rows_like
 from reduset.explain.explaining_kernel import explaining_kernel

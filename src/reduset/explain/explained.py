@@ -14,7 +14,7 @@ from reduset import _validate
 from reduset._describe import percent
 from reduset._engine import blocks
 from reduset._types import Array, Floats, Indices, PointsLike, SeedLike, WeightsLike
-from reduset._validate.seeds import seeded
+from reduset._validate import seeded
 from reduset.certificate import Certificate
 
 ROWS_A_CALL = 1 << 16

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from reduset import _validate
 from reduset._messages import warn
 from reduset._types import Array, BandwidthLike, ProgressLike, SeedLike
-from reduset._validate.seeds import seeded
+from reduset._validate import seeded
 from reduset.features.bound_terms import DensityClass
 from reduset.features.embedding import CubeEmbedding
 from reduset.features.error_bound import ErrorBound, error_bound

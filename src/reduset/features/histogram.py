@@ -14,7 +14,7 @@ import numpy as np
 
 from reduset import _validate
 from reduset._types import Array
-from reduset._validate.seeds import seeded
+from reduset._validate import seeded
 from reduset.features.embedding import CubeEmbedding
 from reduset.features.homogeneous_distances import DISTANCES, MOST_PLACED, DistanceFrequencies, feature_map, placed
 from reduset.features.merging import WeightedBag

@@ -16,7 +16,7 @@ import numpy as np
 from reduset import _validate
 from reduset._engine import Frame, fourier_sums, single_threaded_blas
 from reduset._types import Array, BandwidthLike
-from reduset._validate.seeds import seeded
+from reduset._validate import seeded
 from reduset.cohort.shared_atoms import pool
 from reduset.features.embedding import Embedding, even, unit_frequencies
 from reduset.features.merging import WeightedBag

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from reduset._types import Indices
-from reduset._validate.integers import SUBTRACT
+from reduset._validate import SUBTRACT
 from reduset.io.choice import ColumnChoice
 from reduset.io.guard import Work, check_room
 from reduset.io.reader import Block, CodedLabels, FileReader, LabelDictionary, Numbers, ReadOptions

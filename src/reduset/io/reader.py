@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reduset._types import Indices
-from reduset._validate import flag, one_of
-from reduset._validate.integers import EXACT, merged_integers
+from reduset._validate import LARGEST_EXACT, flag, merged_integers, one_of
 from reduset.io.table import refusing
 
 SINGLE = "single"  # numbers in single or half precision
@@ -188,7 +187,7 @@ class FileReader(ABC):
         """
         if values.dtype.kind != "f":
             return merged_integers(values)
-        if values.dtype.itemsize < 8 or name in self._compared or not np.fmax.reduce(np.abs(values), initial=0.0) > EXACT:
+        if values.dtype.itemsize < 8 or name in self._compared or not np.fmax.reduce(np.abs(values), initial=0.0) > LARGEST_EXACT:
             return None
         self._compared.add(name)
         with refusing(self.path, self.title):

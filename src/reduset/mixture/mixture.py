@@ -30,7 +30,7 @@ from reduset._engine import (
     row_blocks,
 )
 from reduset._types import Array, PointsLike, SeedLike
-from reduset._validate.seeds import seeded
+from reduset._validate import seeded
 from reduset.kernels import Gaussian
 from reduset.kernels.base import exponential
 from reduset.kernels.boxes import told

@@ -33,7 +33,7 @@ from reduset._types import (
     WeightsLike,
 )
 from reduset._validate import rows as _rows
-from reduset._validate.seeds import seeded
+from reduset._validate import seeded
 from reduset.certificate import Certificate
 from reduset.certificate.certificate import at_bandwidth
 from reduset.compression import Compression, NotReachedWarning

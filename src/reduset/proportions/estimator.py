@@ -36,7 +36,7 @@ from reduset._types import (
     SelectorLike,
     WeightsLike,
 )
-from reduset._validate.seeds import seeded
+from reduset._validate import seeded
 from reduset.compression.atom_request import AtomRequest, at_most_one
 from reduset.kernels import ANY_FAMILY, Kernel, RadialKernel
 from reduset.kernels.registry import as_kernel

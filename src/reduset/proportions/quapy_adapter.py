@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from reduset._types import Array, KernelLike, MaxSizeLike, PointsLike, SeedLike, SelectorLike
-from reduset._validate.seeds import seeded
+from reduset._validate import seeded
 from reduset.proportions.estimator import MOST_BY_TOL, ClassProportions, Proportions
 
 try:

@@ -16,7 +16,7 @@ import numpy as np
 from reduset import _validate
 from reduset._engine import LeafCover, rows_of
 from reduset._types import Array, Floats, Indices, Report
-from reduset._validate.seeds import seeded
+from reduset._validate import seeded
 from reduset.mean import KernelMean
 
 

@@ -21,7 +21,7 @@ from reduset._engine import single_threaded_blas
 from reduset._messages import NotReachedWarning, is_quiet, warn
 from reduset._progress import Progress
 from reduset._types import Array, Labels, ProgressLike, SeedLike
-from reduset._validate.seeds import seeded
+from reduset._validate import seeded
 from reduset.mean import KernelMean
 from reduset.mixture import Mixture
 from reduset.mixture.covariances import NDIM, widened

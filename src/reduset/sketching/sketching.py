@@ -21,7 +21,7 @@ from reduset._engine import on_device, rows_of, single_threaded_blas, to_numpy
 from reduset._frames import names_of
 from reduset._progress import Clock, Progress
 from reduset._types import Array, Indices, KernelLike, PointsLike, ProgressLike, Report, SeedLike, WeightsLike
-from reduset._validate.seeds import seeded
+from reduset._validate import seeded
 from reduset.bandwidth.rules import SCALES, warn_of_units
 from reduset.certificate import Certificate
 from reduset.certificate.by_scale import ErrorProfile

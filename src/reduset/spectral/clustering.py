@@ -15,7 +15,7 @@ from sklearn.base import ClusterMixin
 
 from reduset import _validate
 from reduset._types import PointsLike, WeightsLike
-from reduset._validate.seeds import seeded
+from reduset._validate import seeded
 from reduset.kernels import Gaussian, Kernel
 from reduset.spectral.base import EigenEstimator
 from reduset.spectral.graph import random_walk

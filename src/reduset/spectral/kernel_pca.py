@@ -14,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 from reduset import _validate
 from reduset._messages import warn
 from reduset._types import Array, PointsLike, WeightsLike
-from reduset._validate.seeds import seeded
+from reduset._validate import seeded
 from reduset.spectral.base import SpectralTransformer
 from reduset.spectral.bounds import bounds_of
 from reduset.spectral.components import PrincipalComponents, latent_kernel, principal_components, ridge_coefficients

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from reduset import _validate
 from reduset._types import Array, PointsLike, WeightsLike
-from reduset._validate.seeds import seeded
+from reduset._validate import seeded
 from reduset.spectral.base import SpectralTransformer, as_rows
 from reduset.spectral.graph import RandomWalk, random_walk
 

@@ -22,7 +22,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from reduset import _validate
 from reduset._messages import warn
 from reduset._types import Array, KernelLike, PointsLike
-from reduset._validate.seeds import seeded
+from reduset._validate import seeded
 from reduset.select import Shadow
 from reduset.spectral.base import SpectralEstimator, SpectralTransformer, as_rows, keeping_single
 from reduset.spectral.components import extended_to_rows, principal_components

@@ -19,8 +19,8 @@ from reduset._frames import framed, is_table, table_weights
 from reduset._messages import is_quiet, warn
 from reduset._types import Array, KernelLike, PointsLike, SeedLike, WeightsLike
 from reduset._validate import rows as _rows
+from reduset._validate import seeded
 from reduset._validate.rows import naming_columns
-from reduset._validate.seeds import seeded
 from reduset.compression import Compression
 from reduset.compression.summary import above_random_rows, better_weights
 from reduset.mean import KernelMean

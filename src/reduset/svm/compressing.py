@@ -16,7 +16,7 @@ from reduset import _validate
 from reduset._messages import warn
 from reduset._progress import Progress
 from reduset._types import Array, PointsLike, ProgressLike, SeedLike
-from reduset._validate.seeds import seeded
+from reduset._validate import seeded
 from reduset.compression import NotReachedWarning
 from reduset.simplification.pipeline import fewest
 from reduset.simplification.simplifying import fitting_stages
