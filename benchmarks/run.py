@@ -91,7 +91,7 @@ def section_of(name: str) -> str:
         return ""
     rows = summary_of(module, record.figures)
     entries = [[what, figure, ", ".join(filter(None, (goal, MET.get(met, met))))] for what, figure, goal, met in rows]
-    body = "\n".join(["measured | figure | goal", "---|---|---", *(" | ".join(entry).rstrip() for entry in entries)])
+    body = "\n".join(["measured |figure |goal", "---|---|---", *(" |".join(entry).rstrip() for entry in entries)])
     target = records.file_of(name).with_suffix(".md")
     footer = f"*{record.machine}; measured {record.date}, commit {record.commit}*"
     if record.confirmed:
