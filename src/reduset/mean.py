@@ -215,11 +215,17 @@ class KernelMean(LinearCombination):
 
     def __post_init__(self) -> None:
         atoms = _rows.points(self.atoms, "atoms")
-        self._freeze(atoms=atoms, weights=self._checked_weights(len(atoms)))
+        weights = _rows.weights(self.weights, self.atoms, len(atoms), "weights", signed=True, zero=True)
+        self._freeze(atoms=atoms, weights=weights)
         object.__setattr__(self, "kernel", as_kernel(self.kernel, self.atoms.shape[1]).resolve(self.atoms, self.magnitudes))
 
-    def _checked_weights(self, count: int) -> Array:
-        return _rows.weights(self.weights, self.atoms, count, "weights", signed=True, zero=True)
+    @classmethod
+    def unchecked(cls, atoms: Floats, weights: Array, kernel: Kernel) -> KernelMean:
+        """A mean of arrays and a resolved kernel that were validated before."""
+        mean = object.__new__(cls)
+        mean._freeze(atoms=atoms, weights=weights)
+        object.__setattr__(mean, "kernel", kernel)
+        return mean
 
     @classmethod
     def from_samples(cls, X: PointsLike, kernel: KernelLike = None, sample_weight: WeightsLike = None) -> KernelMean:
@@ -246,7 +252,8 @@ class KernelMean(LinearCombination):
             weights = _rows.weights(sample_weight, given, len(X))
             weights = weights / weights.max()  # first, so that the sum is finite
             weights /= weights.sum()
-        return cls(X, weights, as_kernel(kernel, X.shape[1]))
+        magnitudes = np.broadcast_to(weights[0], len(X)) if sample_weight is None else weights
+        return cls.unchecked(X, weights, as_kernel(kernel, X.shape[1]).resolve(X, magnitudes))
 
     # -- size ---------------------------------------------------------------------------------------------------------------
 
@@ -410,4 +417,4 @@ class KernelMean(LinearCombination):
 
 def with_bandwidth(mean: KernelMean, bandwidth: float) -> KernelMean:
     """The same with kernel functions of another bandwidth."""
-    return KernelMean(mean.atoms, mean.weights, replace(cast(RadialKernel, mean.kernel), bandwidth=bandwidth))
+    return KernelMean.unchecked(mean.atoms, mean.weights, cast(RadialKernel, mean.kernel).with_bandwidth(bandwidth))

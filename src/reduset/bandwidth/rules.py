@@ -84,8 +84,14 @@ def iqr(X: PointsLike, sample_weight: WeightsLike = None) -> float:
 
 def median(X: PointsLike, sample_weight: WeightsLike = None, scales: Array | None = None) -> float:
     """The median distance between two different points, their columns divided by ``scales``."""
+    return median_of_rows(_rows.points(X), sample_weight, scales)
+
+
+def median_of_rows(X: Floats, sample_weight: WeightsLike, scales: Array | None) -> float:
+    """`median` of rows that were validated before."""
     units = 1.0 if scales is None else scales
-    X, w = _checked(X, sample_weight, units)
+    _require_room(X, units)
+    X, w = _present(X, sample_weight)
     if len(X) <= PAIRS_FROM:
         places, w = _places(X if scales is None else X / scales, w, PAIRS_FROM)
         distances = pdist(places - places.mean(axis=0))
@@ -245,9 +251,9 @@ def warn_of_units(X: Floats, names: Sequence[object] | None, so: str, way_out: s
         warn(f"column {wide} spreads {times:,.0f} times as far as column {narrow}, which hardly counts beside it: {so}. {way_out}")
 
 
-def _checked(X: PointsLike, sample_weight: WeightsLike, units: float | Array = 1.0) -> tuple[Floats, Array]:
+def _checked(X: PointsLike, sample_weight: WeightsLike) -> tuple[Floats, Array]:
     X = _rows.points(X)
-    _require_room(X, units)
+    _require_room(X, 1.0)
     return _present(X, sample_weight)
 
 

@@ -21,7 +21,7 @@ from reduset.certificate.frequencies import FrequencyLadders, Waves, two_sided
 from reduset.certificate.probe import Measurement, Probe
 from reduset.kernels import RadialKernel
 from reduset.kernels.spectra import ProductSpectrum
-from reduset.mean import KernelMean
+from reduset.mean import KernelMean, with_bandwidth
 from reduset.mixture.pieces import Pieces
 
 LADDERS, LADDERS_AT_A_GLANCE = 192, 64
@@ -101,7 +101,7 @@ class FrequencyProbe(Probe):
 
     def at(self, bandwidth: float, rng: np.random.Generator) -> FrequencyProbe:
         """The probe of the same points for a kernel of another bandwidth."""
-        wider = KernelMean(self._mean.atoms, self._mean.weights, replace(self.kernel, bandwidth=bandwidth))
+        wider = with_bandwidth(self._mean, bandwidth)
         return FrequencyProbe(wider, self._confidence, rng)
 
     def _own_scales(self, size: int, rng: np.random.Generator) -> WaveScales:

@@ -158,7 +158,7 @@ class ExactScales(Scales):
     def _kappas(self, atoms: Pieces, kernels: Sequence[RadialKernel]) -> Iterator[Array]:
         """⟨f, φ(·, c)⟩ at each atom, once for the same atoms in whatever order and with whatever weights; or at each law."""
         if isinstance(atoms, ComponentPieces):
-            yield from (atoms.kappa(KernelMean(self.mean.atoms, self.mean.weights, kernel)) for kernel in kernels)
+            yield from (atoms.kappa(KernelMean.unchecked(self.mean.atoms, self.mean.weights, kernel)) for kernel in kernels)
             return
         order = np.lexsort(atoms.T[-SORTED_BY:])  # of an iterator for each column, 2 kB; ties cost only a look-up
         places, known = np.ascontiguousarray(atoms[order]), self._products
@@ -175,7 +175,7 @@ class ExactScales(Scales):
     def profile(self, small: SmallMean, bandwidths: Array, confidence: float, random: int) -> ErrorProfile:
         mean, squares = self.mean, sum_of_squares(self.mean.weights)
         errors, whole, rounding = (np.empty(len(bandwidths)) for _ in range(3))
-        kernels = [replace(cast(RadialKernel, mean.kernel), bandwidth=width) for width in map(float, bandwidths)]
+        kernels = [cast(RadialKernel, mean.kernel).with_bandwidth(width) for width in bandwidths]
         pieces = pieces_of(small)
         for k, (kernel, kappa) in enumerate(zip(kernels, self._kappas(pieces, kernels), strict=True)):
             width = kernel.width
@@ -302,7 +302,7 @@ class WaveScales(Scales):
         for k, width in enumerate(bandwidths):
             shares = np.exp(ladders.shares_at(width / self.kernel.width))
             lost[k], changed[k] = (shares * losses).sum(axis=1), (shares * changes).sum(axis=1)
-        theirs = np.array([_square_norm(pieces, small.weights, replace(self.kernel, bandwidth=width)) for width in bandwidths])
+        theirs = np.array([_square_norm(pieces, small.weights, self.kernel.with_bandwidth(width)) for width in bandwidths])
         lost += (np.square(rest * scale) * theirs)[:, None]
         pairs = np.exp(np.interp(np.log(bandwidths), np.log(own[::-1]), np.log(self.norms[::-1, 0])))
         unsure = np.interp(np.log(bandwidths), np.log(own[::-1]), self.norms[::-1, 1])
@@ -411,7 +411,7 @@ def square_norms(mean: KernelMean, squares: float, kernel: RadialKernel, bandwid
     both = np.isin(few, many)  # pairs of a row with itself, whose product is 1
     sums = np.empty((len(bandwidths), len(few)))
     for k, width in enumerate(bandwidths):
-        there = replace(kernel, bandwidth=float(width)).product_sums(mean.atoms[many], theirs, mean.atoms[few])
+        there = kernel.with_bandwidth(width).product_sums(mean.atoms[many], theirs, mean.atoms[few])
         sums[k] = (there * signs - both) / np.maximum(len(many) - both, 1)
     apart = max(total**2 - squares, 0.0)  # the weight of pairs of different rows
     values = squares + apart * sums.mean(axis=1)

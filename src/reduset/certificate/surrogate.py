@@ -31,7 +31,7 @@ def surrogate(mean: KernelMean, size: int, rng: np.random.Generator, fine: bool 
     gram[np.diag_indices(len(gram))] += FINE_RIDGE if fine else RIDGE
     with single_threaded_blas():
         weights = cho_solve(cho_factor(gram, lower=True, overwrite_a=True, check_finite=False), kappa, check_finite=False)
-    return KernelMean(atoms, weights, mean.kernel)
+    return KernelMean.unchecked(atoms, weights, mean.kernel)
 
 
 def distance_from(mean: KernelMean, other: KernelMean, rng: np.random.Generator) -> float:

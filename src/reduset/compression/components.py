@@ -143,7 +143,7 @@ def fit_moments(full: KernelMean, size: int, rng: np.random.Generator) -> Compon
 def _with_weight(full: KernelMean) -> KernelMean:
     """The mean without rows of weight 0."""
     points, rows = support(full)
-    return full if rows is None else KernelMean(points, full.weights[rows], full.kernel)
+    return full if rows is None else KernelMean.unchecked(points, full.weights[rows], full.kernel)
 
 
 def _groups(full: KernelMean, size: int, frame: Frame, rng: np.random.Generator) -> ComponentArrays:

@@ -214,4 +214,4 @@ def evaluated(full: KernelMean, compression: Compression | None) -> tuple[SmallM
     """The mean to keep and what it lost; without a compression a copy, since the data are the caller's and may change."""
     if compression is not None:
         return compression.mean, compression.certificate
-    return KernelMean(np.array(full.atoms[:]), full.weights, full.kernel), Certificate.of_nothing_lost(full)
+    return KernelMean.unchecked(np.array(full.atoms[:]), full.weights, full.kernel), Certificate.of_nothing_lost(full)

@@ -89,7 +89,7 @@ def find_groups(full: KernelMean, plan: Plan, groups: Any, rule: str, run: Run, 
         report(k, len(names))
         own = np.flatnonzero(of == k)
         with run.clock.stage("groups"):
-            part = KernelMean(rows_of(full.atoms, own), full.weights[own], full.kernel)
+            part = KernelMean.unchecked(rows_of(full.atoms, own), full.weights[own], full.kernel)
             own_run = Run(streams[k], plan.confidence)
             most = None if max_size is None else min(max_size, len(own))
             part_plan = plan_of(part, False, size=None if sizes is None else int(sizes[k]), max_size=most, **options)

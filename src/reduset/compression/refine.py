@@ -117,7 +117,7 @@ def refine(
         raise TypeError(f"refine moves atoms along gradients, which {kernel!r} does not have; use {ANY_FAMILY}")
     points, present = support(full)
     if present is not None:  # rows of no weight would only change the order of sums, whose rounding the descent carries along
-        full = KernelMean(points, full.weights[present], kernel)
+        full = KernelMean.unchecked(points, full.weights[present], kernel)
     signed = bool(full.stored_weights.min() < 0 < full.stored_weights.max())  # their sums cancel
     precision: Precision = "auto" if lost > COARSE and not signed else "double"
     shown = _Counter(report)

@@ -132,7 +132,7 @@ class BandwidthSearch:
         """Where in the grid weights that cost no solve reach the tolerance: close to where the best ones do."""
         profile = self._atoms.profile
         if profile is None:
-            small = KernelMean(self._atoms.points, self._atoms.scale_free, self._full.kernel)
+            small = KernelMean.unchecked(self._atoms.points, self._atoms.scale_free, self._full.kernel)
             profile = meaningful_profile(self._scales, small, 0.95, self._size)
         within = int(np.cumprod(profile.relative_errors <= self._tol).sum())
         if within == len(profile.bandwidths):  # to where rows stand alone: the error is the same at all finer ones
@@ -141,7 +141,7 @@ class BandwidthSearch:
 
     def _where_rows_do_not_overlap(self) -> float | None:
         """The coarsest bandwidth from which on ‖f‖ is the same at all finer ones; None where it still falls at the last."""
-        small, grid = KernelMean(self._atoms.points, self._atoms.scale_free, self._full.kernel), self._scales.bandwidths
+        small, grid = KernelMean.unchecked(self._atoms.points, self._atoms.scale_free, self._full.kernel), self._scales.bandwidths
         noise = self._scales.profile(small, grid[-6:], 0.95, self._size).noise
         if noise[-1] > (1 + SAME) * noise[-3]:
             return None
@@ -152,7 +152,7 @@ class BandwidthSearch:
         coarser = self._scales.bandwidths[place::-STEPS][::-1]
         target, weighed = self._at(coarser[-1])
         weights = weighed.span.weights(self._signed_kind, self._full.mass, weighed.span.size)
-        small = KernelMean(weighed.span.atoms, weights, target.full.kernel)
+        small = KernelMean.unchecked(weighed.span.atoms, weights, target.full.kernel)
         profile = self._scales.profile(small, coarser, 0.95, self._size)
         return max(profile.limit, float(profile.intervals[:, 1].max()))
 
@@ -220,7 +220,7 @@ class BandwidthSearch:
         scales = self._scales if self._scales.certain else target.scales(weighed.span.size)
         high, random = 0.0, None
         if scales is not None:
-            small = KernelMean(prefixes.atoms, prefixes.error(len(prefixes.atoms)).weights, prefixes.kernel)
+            small = KernelMean.unchecked(prefixes.atoms, prefixes.error(len(prefixes.atoms)).weights, prefixes.kernel)
             if plan.scale_robust:
                 prefixes, profile = self._made_robust(weighed, prefixes, small, scales, bandwidth)
             else:
@@ -252,6 +252,6 @@ class BandwidthSearch:
             return prefixes, meaningful_profile(scales, small, *how)
         masses, scale_free = (each * (self._full.mass / each.sum()) for each in (masses, scale_free))
         groups = isolated_groups(prefixes.kernel.product_gram(small.atoms, small.atoms), small.weights)
-        counted = KernelMean(small.atoms, with_masses_of_groups(small.weights, groups, masses), small.kernel)
+        counted = KernelMean.unchecked(small.atoms, with_masses_of_groups(small.weights, groups, masses), small.kernel)
         weights, profile = scale_robust(scales, counted, with_masses_of_groups(scale_free, groups, masses), *how)
         return replace(prefixes, last=weights), profile

@@ -76,7 +76,7 @@ def chosen_by_scales(target: Target, scales: Scales, size: int, tol: float, own:
     run, full = target.run, target.full
     centres = chosen_by(target, KMeans(rows=KMEANS_ROWS), size, own)
     with run.clock.stage("certify"):
-        small = KernelMean(centres.points, centres.scale_free, full.kernel)
+        small = KernelMean.unchecked(centres.points, centres.scale_free, full.kernel)
         profile = meaningful_profile(scales, small, 0.95, size)
     width = bandwidth_where(profile.bandwidths, profile.random_rows, THINNED_AT * tol)
     if width is None or worst(profile) <= 1:
@@ -163,7 +163,7 @@ def scale_robust(
         if least <= (1.0 if k else CLEARLY):
             break
         weights = (1 - share) * small.weights + share * scale_free
-        blended = KernelMean(small.atoms, weights, small.kernel)
+        blended = KernelMean.unchecked(small.atoms, weights, small.kernel)
         profile = meaningful_profile(scales, blended, confidence, random, at_least)
         if worst(profile) < least:
             found, least = (weights, profile), worst(profile)

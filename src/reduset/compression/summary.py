@@ -9,7 +9,7 @@ import numpy as np
 
 from reduset._describe import Description, Row, counted, percent
 from reduset.certificate.certificate import ROUNDING, at_bandwidth
-from reduset.kernels import Kernel, RadialKernel
+from reduset.kernels import FunctionKernel, Kernel, RadialKernel
 from reduset.mixture.component_mean import ComponentMean, SmallMean
 from reduset.weights.kinds import DESCRIPTIONS, WEIGHTINGS
 
@@ -29,11 +29,13 @@ def describe(result: Compression) -> Description:
     n, m, piece = result.n_samples, result.size, noun(result.mean)
     certificate, near, groups = result.certificate, result.near_median, proportions(result)
     ratio = f" ({n / m:,.0f}x)" if n >= 2 * m else ""
+    kernel = result.mean.kernel
+    is_stored = not isinstance(kernel, FunctionKernel) or isinstance(kernel.function, str)
     rows = [
-        Row("", facts={"n": n, "size": m, "pieces": f"{piece}s", "kernel": result.mean.kernel.to_dict()}),
+        Row("", facts={"n": n, "size": m, "pieces": f"{piece}s", "kernel": kernel.to_dict() if is_stored else repr(kernel)}),
         Row(
             "error",
-            error_lines(certificate, result.mean.kernel, result.resolved, near),
+            error_lines(certificate, kernel, result.resolved, near),
             "‖f − f_m‖ / ‖f‖, the distance of the two functions relative to the norm of the full one.",
             {
                 "relative_error": certificate.relative_error,

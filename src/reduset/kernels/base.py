@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -169,6 +170,12 @@ class RadialKernel(Kernel):
                     f"{shape} and scales={_few(self.scales)}"
                 )
 
+    def with_bandwidth(self, bandwidth: float) -> Self:
+        """The same kernel with another bandwidth above 0; nothing is validated again."""
+        other = copy(self)
+        object.__setattr__(other, "bandwidth", float(bandwidth))
+        return other
+
     # -- the parts that a family decides ------------------------------------------------------------------------------------
 
     @abstractmethod
@@ -220,9 +227,9 @@ class RadialKernel(Kernel):
         if all(bool((points[a:b] == points[0]).all()) for a, b in [(0, 64), *engine.row_blocks(points, d)]):  # mostly a few tell
             # any bandwidth gives the same compression of a single place, so this is no reason to refuse it
             warn(f"all points coincide, so bandwidth={rule!r} finds none; 1.0 is used")
-            return replace(self, bandwidth=1.0)
+            return self.with_bandwidth(1.0)
         if rule == "median" and np.ndim(self.covariance) < 2:  # which copies no more rows than it looks at
-            return replace(self, bandwidth=rules.median(points, sample_weight, self.units))
+            return self.with_bandwidth(rules.median_of_rows(points, sample_weight, self.units))
         if self.units is not None:
             points = points / self.units
         elif self.covariance is not None:

@@ -179,7 +179,7 @@ def mean_of(pieces: Pieces, weights: Array, kernel: Any) -> SmallMean:
     """A small mean of these pieces."""
     if isinstance(pieces, ComponentPieces):
         return ComponentMean.from_pieces(pieces, weights, kernel)
-    return KernelMean(pieces, weights, kernel)
+    return KernelMean.unchecked(pieces, weights, kernel)
 
 
 def as_density(mean: KernelMean) -> KernelMean:
@@ -187,7 +187,7 @@ def as_density(mean: KernelMean) -> KernelMean:
     if not isinstance(mean.kernel, Gaussian):
         raise TypeError(f"only a Gaussian kernel sees components in closed form, got {mean.kernel!r}; use Gaussian(h)")
     kernel = replace(mean.kernel, normalized=True)
-    return mean if mean.kernel == kernel else KernelMean(mean.atoms, mean.weights, kernel)
+    return mean if mean.kernel == kernel else KernelMean.unchecked(mean.atoms, mean.weights, kernel)
 
 
 def _parts(pieces: ComponentPieces) -> tuple[Array, Array]:
