@@ -397,12 +397,8 @@ class RadialKernel(Kernel):
         return np.where(t < 0, 1.0 - share, share)
 
     def to_dict(self) -> dict[str, Any]:
-        out: dict[str, Any] = {
-            "name": self.name,
-            "bandwidth": self.bandwidth,
-            "normalized": bool(self.normalized),
-            "space": self.space,
-        }
+        out: dict[str, Any] = {"name": self.name, "bandwidth": self.bandwidth}
+        out |= {"normalized": bool(self.normalized), "space": self.space}
         if self.covariance is not None:
             out["covariance"] = self.covariance.tolist()
         if self.scales is not None:
