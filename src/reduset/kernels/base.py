@@ -302,7 +302,6 @@ class RadialKernel(Kernel):
         return float(log)
 
     def density_log_peak(self, dimension: int) -> float:
-        """log φ(x, x) of the bump that integrates to 1."""
         return self._log_density_constant(dimension) - self._log_volume(dimension)
 
     def log_peak(self, dimension: int) -> float:
@@ -315,8 +314,7 @@ class RadialKernel(Kernel):
 
     def bump(self, dimension: int) -> Shape:
         """φ for the loops."""
-        profile, stretch = self._bump(dimension)
-        return Shape(profile, stretch, self.log_peak(dimension))
+        return Shape(*self._bump(dimension), self.log_peak(dimension))
 
     def product(self, dimension: int) -> Shape:
         """g for the loops."""
@@ -368,7 +366,6 @@ class RadialKernel(Kernel):
         return values, inner * matrix if matrix.ndim == 1 else inner @ matrix.T
 
     def log_sums(self, points: Floats, weights: Floats, queries: Floats, precision: Precision = "double") -> Array:
-        """log Σᵢ wᵢ φ(xᵢ, q) / φ(0), without underflow."""
         shape = self.bump(points.shape[1])
         return engine.log_sums(points, weights, queries, self.frame(points, shape), shape.profile, precision)
 
@@ -385,7 +382,6 @@ class RadialKernel(Kernel):
         return np.exp(-flat.reshape(t.shape))
 
     def noise(self, count: int, dimension: int, rng: np.random.Generator) -> Array:
-        """(count, d) draws from the bump at the origin, as a density."""
         unit = self._noise(count, dimension, rng) * self.width
         if self.units is not None:
             return np.asarray(unit * self.units)
