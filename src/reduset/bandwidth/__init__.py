@@ -14,7 +14,7 @@ from reduset.bandwidth.rules import (
     iqr,
     jaakkola,
     median,
-    median_of_rows,
+    median_of_rows as median_of_rows,
     mode_clustering,
     neighbour,
     scott,
@@ -25,5 +25,5 @@ RULES: dict[str, Callable[..., float]] = {
     rule.__name__: rule for rule in (scott, silverman, median, iqr, jaakkola, neighbour, mode_clustering, isj)
 }
 
-__all__ = ["RULES", "SCALES", "column_scales", "drowned_column", "median_of_rows"]
+__all__ = ["RULES", "SCALES", "column_scales", "drowned_column"]
 __all__ += ["iqr", "isj", "jaakkola", "median", "mode_clustering", "neighbour", "scott", "silverman"]
