@@ -42,9 +42,9 @@ def cells(n: int) -> np.ndarray:
 
 def of_coordinates(coordinates: np.ndarray) -> Any:
     """The density without an AnnData."""
-    from reduset.anndata.densities import EmbeddingDensity, _mean_of
+    from reduset.anndata.densities import _mean_of, embedding_density
 
-    return EmbeddingDensity.of(_mean_of(coordinates, "cells"), coordinates, TOL, "cells")
+    return embedding_density(_mean_of(coordinates, "cells"), coordinates, TOL, "cells")
 
 
 def peak() -> float:
@@ -66,7 +66,7 @@ def of_process(n: int, form: str) -> dict[str, float]:
         adata = anndata.AnnData(obs=pd.DataFrame(index=pd.RangeIndex(n).astype(str)), obsm={"X_umap": coordinates})
     before, begun = peak(), time.perf_counter()
     if adata is None:
-        facts = of_coordinates(coordinates).facts()
+        facts = of_coordinates(coordinates)[1]
     else:
         density(adata)
         facts = adata.uns["umap_density_params"]

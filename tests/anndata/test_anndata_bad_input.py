@@ -24,7 +24,7 @@ def adata():
         ({"use_rep": "X_pcaa"}, r"use_rep .*got 'X_pcaa' \(did you mean 'X_pca'\?\)"),
         ({"size": N + 1}, f"size must be .* {N + 1}"),
         ({"size": 0}, "size must be"),
-        ({"size": 0.1}, "for a share of them there is fraction=0.1"),
+        ({"size": 0.1}, "for a proportion use fraction=0.1"),
         ({"size": 10, "fraction": 0.1}, "size and fraction both"),
         ({"fraction": 1.5}, "fraction must be at most 1"),
         ({"fraction": -1}, "fraction must be"),
@@ -215,7 +215,7 @@ def test_density_of_too_few_cells(adata, monkeypatch):
     def none(*_):
         pytest.fail("groups must be looked at before the first density is computed")
 
-    monkeypatch.setattr(densities.EmbeddingDensity, "of", none)
+    monkeypatch.setattr(densities, "embedding_density", none)
     adata.obs["lonely"] = pd.Categorical(["one", "one", *["many"] * (N - 2)])
     with pytest.raises(ValueError, match=r"of one must have at least 3 cells"):
         density(adata, groupby="lonely")

@@ -29,9 +29,9 @@ def scaled(places):
 def test_values_are_those_of_scipy_within_what_is_certified(way, monkeypatch):
     adata = embedded(2000)
     if way != "exact":
-        monkeypatch.setattr(densities, "EXACT", 100)
+        monkeypatch.setattr(densities, "MAX_EXACT", 100)
     if way == "far":
-        monkeypatch.setattr(densities, "MOST_POINTS", 10)
+        monkeypatch.setattr(densities, "MAX_LATTICE_POINTS", 10)
     density(adata)
     found = adata.uns["umap_density_params"]
     assert (found["covariate"], found["components"]) == (None, [1, 2])
@@ -43,11 +43,11 @@ def test_values_are_those_of_scipy_within_what_is_certified(way, monkeypatch):
 
 def test_the_bins_are_summed_where_few_atoms_do_not_suffice(monkeypatch):
     adata = embedded(2000)
-    monkeypatch.setattr(densities, "EXACT", 100)
-    monkeypatch.setattr(densities, "MOST_ATOMS", 5)
+    monkeypatch.setattr(densities, "MAX_EXACT", 100)
+    monkeypatch.setattr(densities, "MAX_ATOMS", 5)
     density(adata)
     assert adata.uns["umap_density_params"]["relative_error"] < 0.01
-    monkeypatch.setattr(densities, "MOST_PAIRS", 0)
+    monkeypatch.setattr(densities, "MAX_PAIRS", 0)
     with pytest.warns(UserWarning, match=r"tol=0.01 was not reached"):
         density(adata)
 
@@ -58,7 +58,7 @@ def test_splines_are_as_near_as_is_said():
     lattice = densities._Lattice.of(mean, 0.01)
     binned = lattice.binned(mean)
     exact = binned(places)
-    assert np.abs(lattice.read(binned, places) - exact).max() < densities.SPLINES * exact.max()
+    assert np.abs(lattice.interpolated(binned, places) - exact).max() < densities.SPLINE_ERROR * exact.max()
     assert binned.mass == pytest.approx(1)
     assert binned.distance(mean) < 0.005 * mean.norm()
 

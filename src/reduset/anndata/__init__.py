@@ -3,10 +3,11 @@
 May import: io, cohort, sketching, compression and what these may. The library anndata itself is imported where it is needed.
 """
 
+from reduset.anndata.annotated import MADE_BY, library, opened, write_annotated, write_cells
 from reduset.anndata.densities import density
-from reduset.anndata.files import write_annotated
 from reduset.anndata.metacell import metacells
 from reduset.anndata.projecting import project
-from reduset.anndata.sketching import sketch
+from reduset.anndata.representation import Representation
+from reduset.anndata.sketching import ASSIGNMENT, NAME, WEIGHT, sketch, sketch_facts
 
 __all__ = ["density", "metacells", "project", "sketch", "write_annotated"]

@@ -1,83 +1,87 @@
-"""What every function here asks of an AnnData: that it is one, columns and arrays by name, and a place for what is written.
+"""AnnData objects: checks of input, columns by name, results in obs, obsm and uns, and .h5ad files.
 
-An assignment to a view makes a copy of it, as anndata has it, which is what whoever asked for a result there wants; so its warning
-is not passed on. A view of a file cannot be copied, and is refused before any work is done.
+Writing into a view makes a copy of it, which is what the caller wants, so anndata's warning is suppressed. A view of a file cannot
+be copied, and raises an error before any work is done. Files appear whole or not at all.
 """
 
 from __future__ import annotations
 
+import os
+import tempfile
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from shutil import copyfileobj
 from typing import Any
 
 import numpy as np
 
-from reduset.io import listed, nearest, need
+from reduset.io import FileError, head_of, listed, nearest, need, one_line, path_text, suffix_of, write_file
 
 MADE_BY = "made_by"
 
 
-def library() -> Any:
-    """The library anndata."""
-    return need("reduset.anndata", "anndata", "anndata")
+def library(name: str = "anndata") -> Any:
+    """The library anndata, or pandas, which comes with it."""
+    return need("reduset.anndata", name, "anndata")
 
 
 def check_annotated(adata: Any, name: str = "adata", *, written: bool = True) -> None:
-    """Refuse what is no AnnData, and, where something is to be written, a view of a file."""
+    """Raise an error unless ``adata`` is an AnnData with cells; with ``written`` also for a view of a file."""
     if not isinstance(adata, library().AnnData):
         kind = type(adata).__name__
         if isinstance(adata, str) or hasattr(adata, "__fspath__"):
             raise TypeError(f"{name} must be an AnnData, got a path; open it first: anndata.read_h5ad(path, backed='r')")
-        part = "; take one of its modalities, mdata['rna'] say" if kind == "MuData" else ""
-        raise TypeError(f"{name} must be an AnnData, got {kind}{part}")
+        modality = "; use one of its modalities, such as mdata['rna']" if kind == "MuData" else ""
+        raise TypeError(f"{name} must be an AnnData, got {kind}{modality}")
     if adata.n_obs == 0:
         raise ValueError(f"{name} must hold cells, got none")
     if written and adata.is_view and adata.isbacked:
-        raise ValueError(
-            f"{name} is a view of a file, which cannot hold results of its own; use {name}.to_memory(), or give the whole file"
-        )
+        raise ValueError(f"{name} is a view of a file, which cannot hold results; use {name}.to_memory(), or pass the whole file")
 
 
-def missing_from(name: str, value: Any, place: str, there: Iterable[Any]) -> str:
-    """What to say where a name is not there: the nearest one, and those there are."""
-    known = [str(each) for each in there]
-    return f"{name} must be one of {place}, got {value!r}{nearest(str(value), known)}; there are {listed(known) or 'none'}"
+def unknown_name(parameter: str, value: Any, options: str, names: Iterable[Any]) -> str:
+    """The message for a name that is not among the options, with the nearest one."""
+    known = [str(name) for name in names]
+    hint = nearest(str(value), known)
+    return f"{parameter} must be one of {options}, got {value!r}{hint}; there are {listed(known) or 'none'}"
 
 
-def column_of(adata: Any, key: Any, name: str, holder: str = "adata") -> Any:
-    """A column of obs."""
+def column_of(adata: Any, key: Any, name: str) -> Any:
+    """A column of obs; ``name`` is the parameter that names it."""
     if not isinstance(key, str) or key not in adata.obs:
-        raise ValueError(missing_from(name, key, f"the columns of {holder}.obs", adata.obs.columns))
+        raise ValueError(unknown_name(name, key, "the columns of adata.obs", adata.obs.columns))
     column = adata.obs[key]
     return column.to_series() if hasattr(column, "to_series") else column
 
 
 def labels_of(adata: Any, key: Any, name: str) -> Any:
-    """(n,) labels of a column of obs, all there; the names of categories as texts, so that those without cells do not count."""
+    """(n,) labels of a column of obs as text, none missing; categories without cells do not count."""
     column = column_of(adata, key, name)
-    lacking = np.flatnonzero(np.asarray(column.isna()))
-    if len(lacking):
+    missing = np.flatnonzero(np.asarray(column.isna()))
+    if len(missing):
         raise ValueError(
-            f"{name} must give every cell a label, and {len(lacking):,} of {adata.n_obs:,} have none in obs[{key!r}] "
-            f"({few_cells(adata, lacking)}); give them one, or leave these cells out: adata[adata.obs[{key!r}].notna()]"
+            f"{name} must give every cell a label, and {len(missing):,} of {adata.n_obs:,} have none in obs[{key!r}] "
+            f"({first_cells(adata, missing)}); add labels, or omit these cells: adata[adata.obs[{key!r}].notna()]"
         )
     return np.asarray(column.astype(str))
 
 
-def few_cells(adata: Any, rows: Any, most: int = 3) -> str:
-    """The first of some cells, by name."""
-    return "the first are " * (len(rows) > 1) + listed(np.asarray(adata.obs_names)[rows[:most]])
+def first_cells(adata: Any, rows: Any) -> str:
+    """The names of the first three of these cells."""
+    return "the first are " * (len(rows) > 1) + listed(np.asarray(adata.obs_names)[rows[:3]])
 
 
-def check_free(adata: Any, columns: Iterable[str], ours: bool, way_out: str) -> None:
-    """Refuse to write over columns of obs that are not ours."""
-    taken = [] if ours else [each for each in columns if each in adata.obs]
-    if taken:
-        raise ValueError(f"obs[{taken[0]!r}] is there already, and holds something else that would be lost; {way_out}")
+def check_free(adata: Any, columns: Iterable[str], way_out: str) -> None:
+    """Raise an error if obs has one of these columns."""
+    taken = next((name for name in columns if name in adata.obs), None)
+    if taken is not None:
+        raise ValueError(f"obs[{taken!r}] is there already, and would be overwritten; {way_out}")
 
 
-def put(adata: Any, obs: Mapping[str, Any], uns: Mapping[str, Any], obsm: Mapping[str, Any] | None = None) -> None:
-    """Write columns, arrays and facts; a view becomes a copy of its own by that."""
+def store(adata: Any, obs: Mapping[str, Any], uns: Mapping[str, Any], obsm: Mapping[str, Any] | None = None) -> None:
+    """Write columns, arrays and facts; a view becomes a copy."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", library().ImplicitModificationWarning)
         for name, array in (obsm or {}).items():
@@ -89,6 +93,65 @@ def put(adata: Any, obs: Mapping[str, Any], uns: Mapping[str, Any], obsm: Mappin
 
 
 def record_of(adata: Any, key: str, made_by: str) -> dict[str, Any] | None:
-    """What was written into uns under a key, if that was written by this function."""
-    found = adata.uns.get(key)
-    return dict(found) if isinstance(found, Mapping) and str(found.get(MADE_BY)) == made_by else None
+    """The facts in uns under a key; None if another function wrote them."""
+    record = adata.uns.get(key)
+    return dict(record) if isinstance(record, Mapping) and str(record.get(MADE_BY)) == made_by else None
+
+
+# -- files --------------------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def opened(path: str) -> Iterator[Any]:
+    """An AnnData backed by a file, read-only, so that X is never in memory as a whole; closed at the end."""
+    anndata = library()
+    head_of(path)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # old layouts, and repeated names, for which `sketch` warns
+            adata = anndata.read_h5ad(path, backed="r")
+    except Exception as error:  # a damaged file may cause any exception in the libraries that read it
+        message = str(error).lower()
+        if "lock" in message or "already open" in message:
+            raise FileError(f"{path}: is open for writing in another program; close it there first") from error
+        raise FileError(f"{path}: cannot be read as AnnData; it is damaged or truncated ({one_line(error)})") from error
+    try:
+        yield adata
+    except (OSError, KeyError, IndexError, RuntimeError) as error:  # damage that appears when arrays are read
+        raise FileError(f"{path}: cannot be read as AnnData; it is damaged or truncated ({one_line(error)})") from error
+    finally:
+        adata.file.close()
+
+
+def write_annotated(path: Any, adata: Any) -> None:
+    """Write an AnnData as .h5ad; the file appears whole or not at all.
+
+    Parameters
+    ----------
+    path : the file, ending in .h5ad
+    adata : AnnData
+    """
+    name = path_text(path)
+    check_annotated(adata, written=False)
+    if suffix_of(name) != (".h5ad", False):
+        raise FileError(f"{name}: must end in .h5ad, the format that is written")
+    write_cells(name, adata)
+
+
+def write_cells(path: str, adata: Any) -> None:
+    """Write an AnnData as .h5ad, next to the target first; errors name the target."""
+    target = Path(os.path.realpath(path))
+
+    def fill(stream: Any) -> None:
+        with written.open("rb") as source:
+            copyfileobj(source, stream)
+
+    try:
+        with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name[:40]}.", suffix=".part") as folder:
+            written = Path(folder) / "cells.h5ad"
+            adata.write_h5ad(written)
+            write_file(path, fill)
+    except FileError:
+        raise
+    except Exception as error:  # of the disk, and values that HDF5 cannot hold
+        raise FileError(f"{path}: cannot be written ({one_line(error)}); nothing was left behind") from error

@@ -1,11 +1,11 @@
-"""project: what is known of a sketch's cells, carried to all cells, with how sure that is.
+"""project: labels, scores or an embedding of a sketch's cells, carried to all cells by a weighted vote, with its confidence.
 
-A cell asks the sketch cell that stands for it and the sketch cells nearest to that one: k, at distances d₁ … d_k, the largest D.
+A cell is assigned to one sketch cell. The k sketch cells nearest to that one vote, at distances d₁ … d_k, the largest D:
 
-    label = the one with the largest share of Σ aⱼ,    score = Σ aⱼ sⱼ / Σ aⱼ,    aⱼ = (1 − (dⱼ / 1.05 D)³)³,
+    label = the one with the largest proportion of Σ aⱼ,    score = Σ aⱼ sⱼ / Σ aⱼ,    aⱼ = (1 − (dⱼ / 1.05 D)³)³,
 
-which falls off smoothly (Cleveland's tricube weights, 1979). Votes are by closeness alone and not by mass: a rare cell near its own
-kind is not outvoted by a common kind that is far. O(n·k·d), one sketch cell at a time, and O(m²·d) for the neighbours of its cells.
+Cleveland's tricube weights (1979). Votes depend on distances and not on sketch weights: a rare cell near its own kind is not
+outvoted by a common kind that is far. O(n·k·d), one sketch cell at a time, and O(m²·d) for the neighbours of sketch cells.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from sklearn.neighbors import NearestNeighbors
 from reduset import _validate
 from reduset._messages import warn
 from reduset._types import Array, Floats, Indices
-from reduset.anndata.annotated import check_annotated, few_cells, missing_from, put, record_of
-from reduset.anndata.representation import representation
-from reduset.anndata.sketching import ASSIGNMENT, NAME, OURS
-from reduset.io import need
+from reduset.anndata.annotated import check_annotated, first_cells, library, record_of, store, unknown_name
+from reduset.anndata.representation import dense, representation
+from reduset.anndata.sketching import ASSIGNMENT, NAME, SKETCH_MADE_BY
 
-SURE = "_sure"
-BEYOND = 1.05  # of the farthest candidate's distance, so that its vote counts too
-MOST_ROWS = 1 << 16  # cells at a time
+CONFIDENCE = "_sure"
+REACH = 1.05  # times the distance of the farthest candidate, so that its vote counts too
+MAX_ROWS = 1 << 16  # cells at a time
+RECORD = ("column", "n_neighbors", "kind")
 
 
 def project(
@@ -41,42 +41,43 @@ def project(
     n_neighbors: int = 15,
     key_added: str | None = None,
 ) -> None:
-    """Carry labels, scores or an embedding of a sketch's cells to all cells, with how sure that is.
+    """Carry labels, scores or an embedding of a sketch's cells to all cells, with the confidence of each.
 
     Parameters
     ----------
     adata : AnnData
-        All cells, with a sketch that `sketch` made.
+        All cells, with a sketch made by `sketch`.
     column : str
-        A column of obs, or a key of obsm: of ``small`` if that is given, else of ``adata`` itself, where only the sketch's cells
-        need have values. Numbers with a decimal point are scores; categories, texts, flags and whole numbers are labels.
+        A column of obs or a key of obsm in ``small``. Without ``small`` it is in ``adata``, where only the cells of the sketch need
+        values. Floating-point numbers are scores; categories, texts, booleans and integers are labels.
     small : AnnData, optional
         The sketch's cells, ``adata[adata.obs["sketch"]].copy()``, after they were clustered or embedded; in any order.
-    key : str, under which the sketch was made
+    key : str
+        The key of the sketch.
     use_rep : str, optional
-        Where cells are near each other; what the sketch was made in, if not given.
+        The coordinates in which distances are measured. By default they are the same as for the sketch.
     n_neighbors : int
-        How many cells of the sketch each cell asks, the one that stands for it among them.
+        The number of sketch cells that vote on each cell, including the one that represents it.
     key_added : str, optional
-        What the result is called; as ``column`` if not given.
+        The name of the result; ``column`` by default.
 
     Returns
     -------
-    None. Written are
+    None. These are written:
 
     obs[key_added], or obsm[key_added]
-        Of the kind that it was: categories stay categories. Cells of the sketch keep what they have.
+        Of the same type as the input: categories stay categories. Cells of the sketch keep their values.
     obs[key_added + "_sure"] : float, from 0 to 1
-        Of labels the share of the vote for the one that won. Of scores and embeddings 1 − the spread (variance) among the cells
-        that were asked over that among all: 1 where neighbours agree, 0 where they differ as much as any two cells.
+        For labels the proportion of the votes. For scores and embeddings 1 − variance of the voters / variance of all sketch cells:
+        1 if neighbours agree, 0 if they vary like all cells.
 
     Examples
     --------
     >>> import anndata, numpy as np, pandas as pd
     >>> from reduset.anndata import project, sketch
     >>> rng = np.random.default_rng(0)
-    >>> places = rng.normal(size=(3000, 2)) + np.repeat([[0], [9]], [2900, 100], axis=0)
-    >>> adata = anndata.AnnData(obs=pd.DataFrame(index=[f"cell{i}" for i in range(3000)]), obsm={"X_pca": places})
+    >>> pca = rng.normal(size=(3000, 2)) + np.repeat([[0], [9]], [2900, 100], axis=0)
+    >>> adata = anndata.AnnData(obs=pd.DataFrame(index=[f"cell{i}" for i in range(3000)]), obsm={"X_pca": pca})
     >>> sketch(adata, 100)
     >>> small = adata[adata.obs["sketch"]].copy()
     >>> small.obs["kind"] = np.where(small.obsm["X_pca"][:, 0] > 5, "rare", "common")
@@ -85,34 +86,44 @@ def project(
     {'common': 2900, 'rare': 100}
     """
     check_annotated(adata)
-    seats = _Seats.of(adata, key)
+    sketched = _SketchCells.of(adata, key)
     target = column if key_added is None else key_added
-    k = min(_validate.whole(n_neighbors, "n_neighbors", 1), len(seats.rows))
-    of_column = _found(adata if small is None else small, column, "adata" if small is None else "small")
-    values = of_column[seats.rows] if small is None else of_column[seats.seats_in(small)]
-    values.check(adata, seats.rows, column)
-    _check_target(adata, seats, target, column, values)
-    if values.kind == "scores" and bool(of_column.lacks.any()) and bool((values.values == np.round(values.values)).all()):
-        holder = "adata" if small is None else "small"
-        warn(
-            f"{holder}.obs[{column!r}] holds whole numbers, with a decimal point since some cells have none, so they are averaged "
-            f"as scores; if they are labels: {holder}.obs[{column!r}] = {holder}.obs[{column!r}].astype('Int64').astype('category')"
+    k = min(_validate.whole(n_neighbors, "n_neighbors", 1), len(sketched.rows))
+    title = "adata" if small is None else "small"
+    all_values = _values_of(adata if small is None else small, column, title)
+    values = all_values[sketched.rows if small is None else sketched.rows_in(small)]
+    missing = values.missing
+    if missing.any():
+        raise ValueError(
+            f"{column!r} must have a value for every cell of the sketch, {int(missing.sum()):,} of {len(missing):,} have none "
+            f"({first_cells(adata, sketched.rows[missing])}); add these first"
         )
-    where = representation(adata, seats.use_rep if use_rep is None else use_rep).values
-    result, sure = values.empty(adata.n_obs), np.empty(adata.n_obs)
-    for rows, asked, votes in _votes(where, seats, k):
-        result[rows], sure[rows] = values.settled(asked, votes)
-    result[seats.rows] = values.values
-    record = dict(seats.record)
-    params = {"column": column, "n_neighbors": k, "kind": values.kind}
-    record["projected"] = _as_arrays(_projected(record) | {target: params})
-    obs = {target + SURE: sure} | ({} if values.embeds else {target: values.told(result)})
-    put(adata, obs, {key: record}, {target: result} if values.embeds else None)
+    _check_target(adata, sketched, target, column, values.kind == "embedding")
+    if values.kind == "scores" and bool(all_values.missing.any()) and bool((values.values == np.round(values.values)).all()):
+        name = f"{title}.obs[{column!r}]"
+        warn(
+            f"{name} holds whole numbers as floating point because some cells have none, so they are averaged as scores; if they "
+            f"are labels: {name} = {name}.astype('Int64').astype('category')"
+        )
+    coordinates = representation(adata, str(sketched.record["use_rep"]) if use_rep is None else use_rep).values
+    result = np.empty((adata.n_obs, *values.values.shape[1:]), values.values.dtype)
+    confidence = np.empty(adata.n_obs)
+    for rows, voters, votes in _votes(coordinates, sketched, k):
+        result[rows], confidence[rows] = values.elected(voters, votes)
+    result[sketched.rows] = values.values
+    projected = _projected(sketched.record) | {target: {"column": column, "n_neighbors": k, "kind": values.kind}}
+    facts = {name: [record[name] for record in projected.values()] for name in RECORD}
+    columns = {name: np.array(entries, None if name == "n_neighbors" else object) for name, entries in facts.items()}
+    sketch_record = sketched.record | {"projected": {"name": np.array(list(projected), object), **columns}}
+    if values.kind == "embedding":
+        store(adata, {target + CONFIDENCE: confidence}, {key: sketch_record}, {target: result})
+    else:
+        store(adata, {target + CONFIDENCE: confidence, target: values.as_column(result)}, {key: sketch_record})
 
 
 @dataclass(frozen=True)
-class _Seats:
-    """The cells of a sketch, their rows in adata, and for each cell of adata which of them stands for it."""
+class _SketchCells:
+    """The cells of a sketch: its record, their rows in adata and names, and for each cell the number of its sketch cell."""
 
     record: dict[str, Any]
     rows: Indices
@@ -120,93 +131,74 @@ class _Seats:
     names: Any
 
     @classmethod
-    def of(cls, adata: Any, key: str) -> _Seats:
-        record = record_of(adata, key, OURS)
+    def of(cls, adata: Any, key: str) -> _SketchCells:
+        record = record_of(adata, key, SKETCH_MADE_BY)
         if record is None or key not in adata.obs or key + ASSIGNMENT not in adata.obs:
-            made = [name for name in adata.uns if record_of(adata, name, OURS) is not None]
-            raise ValueError(
-                missing_from("key", key, "the sketches of adata", made) + "; make one first: reduset.anndata.sketch(adata)"
-            )
+            keys = [name for name in adata.uns if record_of(adata, name, SKETCH_MADE_BY) is not None]
+            message = unknown_name("key", key, "the sketches of adata", keys)
+            raise ValueError(f"{message}; make one first: reduset.anndata.sketch(adata)")
         rows = np.flatnonzero(np.asarray(adata.obs[key], bool))
         if len(rows) == 0:
-            raise ValueError(f"obs[{key!r}] marks no cell: the sketch's cells were left out since; make it anew")
+            raise ValueError(f"obs[{key!r}] marks no cell: the cells of the sketch were removed; make the sketch again")
+        changed = f"the sketch {key!r} was made for {int(record['n']):,} cells, and adata now has {adata.n_obs:,}"
         if str(record["assignments"]) == NAME:
             assignments = adata.obs_names[rows].get_indexer(np.asarray(adata.obs[key + ASSIGNMENT]).astype(str))
+        elif int(record["n"]) == adata.n_obs:
+            assignments = _from_positions(rows, np.asarray(adata.obs[key + ASSIGNMENT], np.int64), key)
         else:
-            if int(record["n"]) != adata.n_obs:
-                raise ValueError(
-                    _unfit(adata, record, key)
-                    + "; assignments are positions, because cell names were not unique; make the sketch again"
-                )
-            assignments = _seats_of(rows, np.asarray(adata.obs[key + ASSIGNMENT], np.int64), key)
+            raise ValueError(f"{changed}; assignments are positions, because cell names were not unique; make the sketch again")
         lost = np.flatnonzero(assignments < 0)
         if len(lost):
             raise ValueError(
-                f"{_unfit(adata, record, key)}: of {len(lost):,} cells ({few_cells(adata, lost)}) the one that stands for "
-                "them is not there; project before taking a subset, or make the sketch anew"
+                f"{changed}: of {len(lost):,} cells ({first_cells(adata, lost)}) the sketch cell that represents them is missing; "
+                "project before you take a subset, or make the sketch again"
             )
         return cls(record, rows, assignments, adata.obs_names[rows])
 
-    @property
-    def use_rep(self) -> str:
-        """Where the sketch was made."""
-        return str(self.record["use_rep"])
-
-    def seats_in(self, small: Any) -> Indices:
-        """Where each of these cells is in another object."""
+    def rows_in(self, small: Any) -> Indices:
+        """The row of each sketch cell in another object."""
         check_annotated(small, "small", written=False)
         if str(self.record["assignments"]) != NAME or not small.obs_names.is_unique:
             if small.n_obs != len(self.rows):
                 raise ValueError(
-                    f"small must hold the sketch's {len(self.rows):,} cells in their order, for names of cells are not unique; "
-                    f"got {small.n_obs:,}"
+                    f"small must hold the {len(self.rows):,} cells of the sketch in their order, because cell names are not "
+                    f"unique; got {small.n_obs:,}"
                 )
             return np.arange(len(self.rows))
-        found = small.obs_names.get_indexer(self.names)
-        absent = int((found < 0).sum())
-        if absent:
+        rows = np.asarray(small.obs_names.get_indexer(self.names))
+        if (rows < 0).any():
             raise ValueError(
-                f"small must hold all {len(self.rows):,} cells of the sketch, {absent:,} are not there "
-                f"({self.names[found < 0][0]} for one); make it from adata[adata.obs[...]] and leave none out"
+                f"small must hold all {len(self.rows):,} cells of the sketch, {int((rows < 0).sum()):,} are not there "
+                f"(such as {self.names[rows < 0][0]}); make it from adata[adata.obs[...]]"
             )
-        return np.asarray(found)
+        return rows
 
 
-def _seats_of(rows: Indices, positions: Indices, key: str) -> Indices:
-    """Which of the sketch's cells has each of these positions; refused where cells have moved since, and positions have not."""
+def _from_positions(rows: Indices, positions: Indices, key: str) -> Indices:
+    """The number of the sketch cell at each position; an error if cells were reordered since, which positions do not follow."""
     assignments = np.minimum(np.searchsorted(rows, positions), len(rows) - 1)
-    astray = int((rows[assignments] != positions).sum())
-    standing = np.unique(assignments)
-    if astray or 2 * int((assignments[rows[standing]] == standing).sum()) < len(
-        standing
-    ):  # cells that stand for any do for themselves
-        seen = f"of {astray:,} cells the one that stands for them is not where it was" if astray else "few stand for themselves"
+    wrong = int((rows[assignments] != positions).sum())
+    used = np.unique(assignments)
+    if wrong or 2 * int((assignments[rows[used]] == used).sum()) < len(used):  # sketch cells usually represent themselves
+        reason = f"{wrong:,} cells are assigned to none of the sketch" if wrong else "few of its cells represent themselves"
         raise ValueError(
-            f"the order of the cells has changed since the sketch {key!r} was made ({seen}), and assignments are "
-            "positions, because cell names were not unique; call adata.obs_names_make_unique(), then make the sketch again"
+            f"the order of the cells has changed since the sketch {key!r} was made ({reason}), and assignments are positions, "
+            "because cell names were not unique; call adata.obs_names_make_unique(), then make the sketch again"
         )
     return assignments
 
 
-def _unfit(adata: Any, record: dict[str, Any], key: str) -> str:
-    return f"the sketch {key!r} was made for {int(record['n']):,} cells, and adata now has {adata.n_obs:,}"
-
-
 @dataclass(frozen=True)
 class _Values:
-    """What is carried: (m,) codes of labels, or (m, c) numbers."""
+    """The values to carry: (m,) codes of labels or scores, or (m, c) an embedding."""
 
     values: NDArray[Any]
     kind: str  # "labels", "scores" or "embedding"
-    column: Any = None  # of pandas, whose kind and categories the result has
+    column: Any = None  # of pandas; the result has its type and categories
 
     @property
-    def embeds(self) -> bool:
-        return self.kind == "embedding"
-
-    @property
-    def lacks(self) -> NDArray[np.bool_]:
-        """Which cells have no value."""
+    def missing(self) -> NDArray[np.bool_]:
+        """(m,) which cells have no value."""
         if self.kind == "labels":
             return np.asarray(self.values < 0)
         return ~np.isfinite(self.values.reshape(len(self.values), -1)).all(axis=1)
@@ -214,40 +206,29 @@ class _Values:
     def __getitem__(self, rows: Indices) -> _Values:
         return _Values(self.values[rows], self.kind, self.column)
 
-    def check(self, adata: Any, rows: Indices, name: str) -> None:
-        """Refuse cells of the sketch that have no value."""
-        lacks = self.lacks
-        if lacks.any():
-            raise ValueError(
-                f"{name!r} must have a value for every cell of the sketch, {int(lacks.sum()):,} of {len(rows):,} have none "
-                f"({few_cells(adata, rows[lacks])}); fill these in first"
-            )
-
-    def empty(self, n: int) -> NDArray[Any]:
-        return np.empty((n, *self.values.shape[1:]), self.values.dtype)
-
-    def settled(self, asked: Indices, votes: Array) -> tuple[NDArray[Any], Array]:
-        """What candidates (k,) say of cells by their votes (r, k), and how sure that is."""
+    def elected(self, voters: Indices, votes: Array) -> tuple[NDArray[Any], Array]:
+        """The values of cells by the votes (r, k) of k sketch cells, and their confidence."""
         if self.kind == "labels":
-            said, place = np.unique(self.values[asked], return_inverse=True)
-            shares = np.stack([votes[:, place == j].sum(axis=1) for j in range(len(said))], axis=1)
-            best = shares.argmax(axis=1)
-            return said[best], np.minimum(shares[np.arange(len(best)), best], 1.0)
-        near = self.values[asked].reshape(len(asked), -1)
+            labels, of_voter = np.unique(self.values[voters], return_inverse=True)
+            proportions = np.stack([votes[:, of_voter == j].sum(axis=1) for j in range(len(labels))], axis=1)
+            best = proportions.argmax(axis=1)
+            return labels[best], np.minimum(proportions[np.arange(len(best)), best], 1.0)
+        near = self.values[voters].reshape(len(voters), -1)
         mean = votes @ near
-        spread = np.maximum(votes @ np.square(near - near.mean(axis=0)) - np.square(mean - near.mean(axis=0)), 0).sum(axis=1)
+        centred = near - near.mean(axis=0)
+        variance = np.maximum(votes @ np.square(centred) - np.square(mean - near.mean(axis=0)), 0).sum(axis=1)
         overall = float(np.var(self.values.reshape(len(self.values), -1), axis=0).sum())
-        sure = np.clip(1 - spread / overall, 0, 1) if overall > 0 else np.ones(len(mean))
-        return mean.reshape(-1, *self.values.shape[1:]), sure
+        confidence = np.clip(1 - variance / overall, 0, 1) if overall > 0 else np.ones(len(mean))
+        return mean.reshape(-1, *self.values.shape[1:]), confidence
 
-    def told(self, result: NDArray[Any]) -> Any:
-        """A column of obs, of the kind that the values were."""
+    def as_column(self, result: NDArray[Any]) -> Any:
+        """A column of obs of the original type."""
         if self.kind != "labels":
             return result
-        pandas = need("reduset.anndata", "pandas", "anndata")
+        dtype = _as_categories(self.column).dtype
         if getattr(self.column.dtype, "kind", "O") in "biu":
-            return np.asarray(_as_categories(self.column).cat.categories)[result]
-        return pandas.Categorical.from_codes(result, dtype=_as_categories(self.column).dtype)
+            return np.asarray(dtype.categories)[result]
+        return library("pandas").Categorical.from_codes(result, dtype=dtype)
 
 
 def _as_categories(column: Any) -> Any:
@@ -255,87 +236,74 @@ def _as_categories(column: Any) -> Any:
 
 
 def _of_obs(column: Any) -> _Values:
-    if getattr(column.dtype, "kind", "O") == "f":  # whole numbers are labels: the mean of two clusters' numbers is a third's
+    if getattr(column.dtype, "kind", "O") == "f":  # integers are labels: the mean of two cluster numbers is a third cluster
         return _Values(column.to_numpy(np.float64, na_value=np.nan), "scores")
     return _Values(np.asarray(_as_categories(column).cat.codes, np.int64), "labels", column)
 
 
-def _of_obsm(item: Any, name: str) -> _Values:
-    held = item.compute() if hasattr(item, "compute") else item
-    held = held.toarray() if hasattr(held, "toarray") else held
+def _of_obsm(array: Any, name: str) -> _Values:
     try:
-        array = np.asarray(held, np.float64)
+        values = np.asarray(dense(array), np.float64)
     except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"obsm[{name!r}] must hold numbers, got {type(item).__name__} with others; choose a column of obs"
-        ) from error
-    if array.ndim != 2:
-        raise ValueError(f"obsm[{name!r}] must have two dimensions (cells, columns), got shape {array.shape}")
-    return _Values(array, "embedding")
+        raise ValueError(f"obsm[{name!r}] must hold numbers only, got {type(array).__name__}; choose a column of obs") from error
+    if values.ndim != 2:
+        raise ValueError(f"obsm[{name!r}] must have two dimensions (cells, columns), got shape {values.shape}")
+    return _Values(values, "embedding")
 
 
-def _found(holder: Any, name: Any, called: str) -> _Values:
-    """A column of obs or an array of obsm, by name."""
-    check_annotated(holder, called, written=False)
-    if isinstance(name, str) and name in holder.obs:
-        return _of_obs(holder.obs[name])
-    if isinstance(name, str) and name in holder.obsm:
-        return _of_obsm(holder.obsm[name], name)
-    place = f"the columns of {called}.obs, or the keys of {called}.obsm"
-    raise ValueError(missing_from("column", name, place, [*holder.obs.columns, *holder.obsm]))
+def _values_of(adata: Any, name: Any, title: str) -> _Values:
+    """The values of a column of obs or an array of obsm."""
+    check_annotated(adata, title, written=False)
+    if isinstance(name, str) and name in adata.obs:
+        return _of_obs(adata.obs[name])
+    if isinstance(name, str) and name in adata.obsm:
+        return _of_obsm(adata.obsm[name], name)
+    options = f"the columns of {title}.obs, or the keys of {title}.obsm"
+    raise ValueError(unknown_name("column", name, options, [*adata.obs.columns, *adata.obsm]))
 
 
 def _projected(record: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """What was carried before, by the name that it was written under; the first version had one record a name."""
-    found = dict(record.get("projected", {}))
-    if isinstance(found.get("name"), Mapping) or "name" not in found:
-        return {name: dict(facts) for name, facts in found.items() if isinstance(facts, Mapping)}
-    names = [str(name) for name in found.pop("name")]
-    return {name: {fact: np.asarray(each)[j] for fact, each in found.items()} for j, name in enumerate(names)}
+    """The parameters of earlier calls by the name that each wrote.
+
+    They are stored as arrays, because a name with "/" would be a folder in a file; older versions stored one record per name.
+    """
+    stored = dict(record.get("projected", {}))
+    if "name" not in stored or isinstance(stored["name"], Mapping):
+        return {name: dict(facts) for name, facts in stored.items()}
+    return {str(name): {fact: stored[fact][j] for fact in RECORD} for j, name in enumerate(stored["name"])}
 
 
-def _as_arrays(projected: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """Names and facts side by side, since a name with "/" in it would be a folder in a file."""
-    facts = {fact: [each.get(fact, "") for each in projected.values()] for fact in ("column", "n_neighbors", "kind")}
-    texts = {fact: np.array([str(each) for each in facts[fact]], object) for fact in ("column", "kind")}
-    numbers = np.array([int(each or 0) for each in facts["n_neighbors"]], np.int64)
-    return {"name": np.array(list(projected), object), **texts, "n_neighbors": numbers}
-
-
-def _check_target(adata: Any, seats: _Seats, target: str, column: str, values: _Values) -> None:
-    """Refuse to write over what others wrote; what an earlier call wrote may go, and empty places may be filled."""
-    if target in _projected(seats.record):
+def _check_target(adata: Any, sketched: _SketchCells, target: str, column: str, embeds: bool) -> None:
+    """Raise an error if values would be overwritten that no earlier call wrote; missing values may be filled."""
+    if target in _projected(sketched.record):
         return
     outside = np.ones(adata.n_obs, bool)
-    outside[seats.rows] = False
-    for name in (target, target + SURE):
-        embeds = values.embeds and name == target
-        if name not in (adata.obsm if embeds else adata.obs):
+    outside[sketched.rows] = False
+    for name, holder in ((target, "obsm" if embeds else "obs"), (target + CONFIDENCE, "obs")):
+        if name not in getattr(adata, holder):
             continue
-        there = _of_obsm(adata.obsm[name], name) if embeds else _of_obs(adata.obs[name])
-        if there.lacks[outside if name == column else slice(None)].all():  # those of the sketch are told anew
-            continue
-        which = "for cells outside the sketch, which" if name == column else "already, which"
-        raise ValueError(f"{'obsm' if embeds else 'obs'}[{name!r}] has values {which} would be lost; choose key_added")
+        present = _of_obsm(adata.obsm[name], name) if holder == "obsm" else _of_obs(adata.obs[name])
+        if not present.missing[outside if name == column else slice(None)].all():  # the sketch's own values may be replaced
+            which = "for cells outside the sketch" if name == column else "already"
+            raise ValueError(f"{holder}[{name!r}] has values {which}, which would be lost; choose key_added")
 
 
-def _votes(where: Floats, seats: _Seats, k: int) -> Iterator[tuple[Indices, Indices, Array]]:
-    """For the cells of one sketch cell after the other: their rows, the k sketch cells that vote on them, and the votes (r, k)."""
-    sketched = where[seats.rows]
-    near = NearestNeighbors(n_neighbors=k).fit(sketched).kneighbors(sketched, return_distance=False)
-    own = np.arange(len(near))
-    lacking = (near != own[:, None]).all(axis=1)  # where others lie in the same place
-    near[lacking, -1] = own[lacking]
-    order = np.argsort(seats.assignments, kind="stable")
-    ends = np.searchsorted(seats.assignments[order], np.arange(len(near) + 1))
-    for atom, (a, b) in enumerate(zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)):
-        asked = near[atom]
-        targets = (sketched[asked] - sketched[atom]).astype(np.float64)  # relative to it, so that no digits cancel
+def _votes(coordinates: Floats, sketched: _SketchCells, k: int) -> Iterator[tuple[Indices, Indices, Array]]:
+    """For the cells of one sketch cell after the other: their rows, the k sketch cells that vote, and the votes (r, k)."""
+    centres = coordinates[sketched.rows]
+    neighbours = NearestNeighbors(n_neighbors=k).fit(centres).kneighbors(centres, return_distance=False)
+    numbers = np.arange(len(neighbours))
+    absent = (neighbours != numbers[:, None]).all(axis=1)  # if more than k sketch cells coincide
+    neighbours[absent, -1] = numbers[absent]
+    order = np.argsort(sketched.assignments, kind="stable")
+    ends = np.searchsorted(sketched.assignments[order], np.arange(len(neighbours) + 1)).tolist()
+    for atom, voters in enumerate(neighbours):
+        targets = (centres[voters] - centres[atom]).astype(np.float64)  # relative to the atom, so that no digits cancel
         squares = np.einsum("kd,kd->k", targets, targets)
-        for first in range(a, b, MOST_ROWS):
-            rows = order[first : min(first + MOST_ROWS, b)]
-            cells = (where[rows] - sketched[atom]).astype(np.float64)
+        for first in range(ends[atom], ends[atom + 1], MAX_ROWS):
+            rows = order[first : min(first + MAX_ROWS, ends[atom + 1])]
+            cells = (coordinates[rows] - centres[atom]).astype(np.float64)
             distances = np.sqrt(np.maximum(np.einsum("rd,rd->r", cells, cells)[:, None] + squares - 2 * cells @ targets.T, 0))
-            farthest = BEYOND * distances.max(axis=1, keepdims=True)
-            votes = (1 - (distances / np.where(farthest > 0, farthest, 1)) ** 3) ** 3
-            yield rows, asked, votes / votes.sum(axis=1, keepdims=True)
+            limits = REACH * distances.max(axis=1, keepdims=True)
+            votes = (1 - (distances / np.where(limits > 0, limits, 1)) ** 3) ** 3
+            yield rows, voters, votes / votes.sum(axis=1, keepdims=True)

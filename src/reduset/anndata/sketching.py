@@ -1,7 +1,7 @@
-"""sketch of an AnnData: cells that stand for all others, marked in obs, and what was lost in uns.
+"""sketch of an AnnData: cells that represent all others, marked in obs, and the error of the sketch in uns.
 
-The array-level `reduset.sketch` chooses; here its rows get the names that scanpy's users expect. O(n·m·d) at worst, and memory for
-the coordinates in float32 alone, whatever X is.
+`reduset.sketch` chooses the cells; here the result gets the names that scanpy's users expect. O(n·m·d) at most. In memory are only
+the coordinates in float32.
 """
 
 from __future__ import annotations
@@ -15,17 +15,15 @@ from reduset import _validate
 from reduset._messages import warn
 from reduset._types import ProgressLike, SeedLike
 from reduset._validate import seeded
-from reduset.anndata.annotated import MADE_BY, check_annotated, check_free, few_cells, labels_of, put, record_of
+from reduset.anndata.annotated import MADE_BY, check_annotated, check_free, first_cells, labels_of, library, record_of, store
 from reduset.anndata.representation import Representation, representation
-from reduset.compression.grouped import SQUARE_ROOT
-from reduset.compression.plan import TOL
-from reduset.io import need
+from reduset.compression import SQUARE_ROOT, TOL
 from reduset.kernels import Gaussian
 from reduset.sketching import Sketch
 from reduset.sketching import sketch as sketch_rows
 
 SIZE = 5000
-OURS = "reduset.anndata.sketch"
+SKETCH_MADE_BY = "reduset.anndata.sketch"
 WEIGHT, ASSIGNMENT = "_weight", "_assignment"
 NAME, POSITION = "name", "position"
 
@@ -46,46 +44,48 @@ def sketch(
     coverage: float | None = None,
     progress: ProgressLike = False,
 ) -> Any:
-    """Choose cells that stand for all others, rare ones among them, with the number of cells that each stands for.
+    """Choose cells that represent all others, including rare types, with the number of cells that each represents.
 
     Parameters
     ----------
     adata : AnnData
         In memory, backed by a file (also read-only: results go to obs and uns, which are in memory), or lazy.
-    size : int
-        That many cells; 5,000 if neither it nor ``fraction`` is given, or all where there are fewer.
+    size : int, optional
+        The number of cells. By default 5,000, or all if there are fewer.
     fraction : float, optional
-        The share of the cells, above 0 and up to 1, in place of ``size``.
-    use_rep : str or None
-        The coordinates in which distances are measured: a key of obsm, or "X". None takes X_pca if there is one, else X itself if
-        it has at most 50 columns, else a truncated SVD of X, which is stored as ``obsm["X_svd"]`` and used again. If there is no
-        X_pca, a warning names the choice, and ``uns["sketch"]["note"]`` records it.
+        The proportion of the cells, above 0 and up to 1. It replaces ``size``.
+    use_rep : str, optional
+        The coordinates in which distances are measured: a key of obsm, or "X". None takes X_pca if there is one. Without it, None
+        takes X itself if it has at most 50 columns, and otherwise a truncated SVD of X, which is stored as ``obsm["X_svd"]`` and
+        used again. Without X_pca, a warning names the choice, and ``uns["sketch"]["note"]`` records it.
     sample_key : str, optional
-        A column of obs: each of its samples, batches or donors gets cells of its own, whose weights add up to its number of cells.
+        A column of obs with samples, batches or donors. Each is sketched on its own, and its weights sum to its number of cells.
     quotas : "square root", "proportional" or "equal"
-        How ``size`` is shared out among these; one that has fewer cells than its quota is kept whole.
+        How ``size`` is divided among the samples. A sample with fewer cells than its quota is kept whole.
     key_added : str
-        What is written is called by it.
-    rng : None, seed or Generator; the same seed gives the same result
+        The prefix of everything that is written.
+    rng : None, seed or Generator
+        The same seed gives the same result.
     copy : bool
-        Whether to write into a copy, and return that; that of a backed object is in memory, X too.
+        Whether to write into a copy and return it. The copy of a backed object is in memory.
     tol, coverage :
         As in `reduset.sketch`.
     progress : bool, or a function of (stage, done, total)
 
     Returns
     -------
-    None, or the copy. Written are
+    None, or the copy. These are written:
 
     obs["sketch"] : bool
-        Which cells.
+        Whether a cell belongs to the sketch.
     obs["sketch_weight"] : float
-        How many cells each stands for, itself among them; 0 outside the sketch, so that sums over all cells are right too.
+        The number of cells that it represents, including itself. It is 0 for other cells, so that sums over
+        all cells are right too.
     obs["sketch_assignment"] : categorical
-        The name of the sketch cell that represents each cell; its position, an integer, if cell names are not unique.
+        The name of the sketch cell that represents each cell. If cell names repeat, its position, an integer.
     uns["sketch"] : dict
-        What was asked for, and what was lost: relative_error, interval, confidence, resolution, radius, the profile over all
-        scales, and a summary in words.
+        The parameters and the error: relative_error, interval, confidence, resolution, radius, the profile over all scales, and a
+        summary as text.
 
     Examples
     --------
@@ -101,87 +101,81 @@ def sketch(
     """
     check_annotated(adata, written=not copy)
     count = _size(size, fraction, adata.n_obs)
-    before = _before(adata, key_added)
+    previous = _previous(adata, key_added)
     groups = None if sample_key is None else labels_of(adata, sample_key, "sample_key")
-    asked = {"sample_key": sample_key, "quotas": quotas, "tol": tol, "coverage": coverage}
-    where = representation(adata, use_rep)
-    asked |= {"use_rep": where.name, "rng": rng if isinstance(rng, int | np.integer) else None}
-    chosen: dict[str, Any] = {
-        "groups": groups,
-        "quotas": quotas,
-        "coverage": coverage,
-        "tol": tol,
-        "rng": rng,
-        "progress": progress,
-    }
-    # components of obsm are in one unit, however their spreads fall; columns of X need not be
-    small = sketch_rows(where.values, count, kernel=None if where.name == "X" else Gaussian(), **chosen)
+    coordinates = representation(adata, use_rep)
+    # components in obsm have one unit, even if their spreads differ; columns of X need not have one
+    kernel = None if coordinates.name == "X" else Gaussian()
+    options: dict[str, Any] = {"quotas": quotas, "tol": tol, "coverage": coverage}
+    small = sketch_rows(coordinates.values, count, kernel=kernel, groups=groups, rng=rng, progress=progress, **options)
     if copy:
         adata = adata.to_memory() if adata.isbacked else adata.copy()
-    uns = facts(small, asked, where, groups) | {"projected": before.get("projected", {})}
-    columns, how = _columns(adata, small, key_added)
-    kept = {where.name: where.values} if where.made else {}
-    put(adata, columns, {key_added: uns | {"assignments": how}}, kept)
+    columns, assigned_by = _columns(adata, small, key_added)
+    seed = rng if isinstance(rng, int | np.integer) else None
+    facts = sketch_facts(small, options | {"sample_key": sample_key, "rng": seed}, coordinates, groups)
+    facts |= {"projected": previous.get("projected", {}), "assignments": assigned_by}
+    store(adata, columns, {key_added: facts}, {coordinates.name: coordinates.values} if coordinates.made else {})
     return adata if copy else None
 
 
 def _size(size: int | None, fraction: float | None, n: int) -> int:
-    """How many cells were asked for."""
+    """The number of cells of the sketch."""
     if size is not None and fraction is not None:
         raise ValueError(
-            f"size and fraction both say how many cells; give one of the two, got size={size!r}, fraction={fraction!r}"
+            f"size and fraction both set the number of cells; pass one of the two, got size={size!r}, fraction={fraction!r}"
         )
     if fraction is not None:
-        share = _validate.positive(fraction, "fraction", "it is a share of the cells, 0.01 for one in a hundred")
-        if share > 1:
-            raise ValueError(f"fraction must be at most 1, all cells, got {fraction!r}; for a number of cells there is size")
-        return max(1, round(share * n))
+        fraction = _validate.positive(fraction, "fraction", "it is a proportion of the cells, such as 0.01")
+        if fraction > 1:
+            raise ValueError(f"fraction must be at most 1, all cells, got {fraction!r}; size sets a number of cells")
+        return max(1, round(fraction * n))
     if size is None:
         return min(SIZE, n)
     if isinstance(size, float) and 0 < size < 1:
-        raise ValueError(f"size must be a whole number of cells, got {size!r}; for a share of them there is fraction={size!r}")
+        raise ValueError(f"size must be a whole number of cells, got {size!r}; for a proportion use fraction={size!r}")
     return _validate.whole(size, "size", 1, n, "there are no more cells")
 
 
-def _before(adata: Any, key: str) -> dict[str, Any]:
-    """What an earlier call wrote under the same key; anything else there is refused."""
+def _previous(adata: Any, key: str) -> dict[str, Any]:
+    """The facts of an earlier call with the same key, which is replaced; an error for a key of other content."""
     if not isinstance(key, str) or not key:
         raise TypeError(f"key_added must be a name for columns of obs, got {key!r}")
-    found = record_of(adata, key, OURS)
-    way_out = f"choose another key_added than {key!r}, or delete it"
-    check_free(adata, (key, key + WEIGHT, key + ASSIGNMENT), found is not None, way_out)
-    if found is None and key in adata.uns:
-        raise ValueError(f"uns[{key!r}] is there already, and holds something else that would be lost; {way_out}")
-    return found or {}
+    record = record_of(adata, key, SKETCH_MADE_BY)
+    if record is None:
+        way_out = f"choose another key_added than {key!r}, or delete it"
+        check_free(adata, (key, key + WEIGHT, key + ASSIGNMENT), way_out)
+        if key in adata.uns:
+            raise ValueError(f"uns[{key!r}] is there already, and would be overwritten; {way_out}")
+    return record or {}
 
 
 def _columns(adata: Any, small: Sketch, key: str) -> tuple[dict[str, Any], str]:
     """The columns of obs, and whether assignments are names or positions."""
-    pandas = need("reduset.anndata", "pandas", "anndata")
     chosen, weights = np.zeros(adata.n_obs, bool), np.zeros(adata.n_obs)
     chosen[small.indices], weights[small.indices] = True, adata.n_obs * small.weights
     assignments: Any
     names = adata.obs_names
     if names.is_unique:
-        how, assignments = NAME, pandas.Categorical.from_codes(small.assignments, names[small.indices].astype(str))
+        assigned_by = NAME
+        assignments = library("pandas").Categorical.from_codes(small.assignments, names[small.indices].astype(str))
     else:
         repeated = np.flatnonzero(names.duplicated())
         warn(
             f"cell names must be unique for assignments by name, and {len(repeated):,} cells repeat a name "
-            f"({few_cells(adata, repeated)}); obs[{key + ASSIGNMENT!r}] holds positions, which become wrong in a subset of the "
+            f"({first_cells(adata, repeated)}); obs[{key + ASSIGNMENT!r}] holds positions, which are wrong in a subset of the "
             "cells. Call adata.obs_names_make_unique() first to get names"
         )
-        how, assignments = POSITION, small.indices[small.assignments]
-    return {key: chosen, key + WEIGHT: weights, key + ASSIGNMENT: assignments}, how
+        assigned_by, assignments = POSITION, small.indices[small.assignments]
+    return {key: chosen, key + WEIGHT: weights, key + ASSIGNMENT: assignments}, assigned_by
 
 
-def facts(small: Sketch, asked: dict[str, Any], where: Representation, groups: Any) -> dict[str, Any]:
-    """What a sketch says, in plain values that every file of AnnData can hold."""
+def sketch_facts(small: Sketch, params: dict[str, Any], coordinates: Representation, groups: Any) -> dict[str, Any]:
+    """The facts of a sketch as plain values, which every file of AnnData can hold; None is omitted."""
     certificate, profile = small.certificate, small.profile
-    notes = [each for each in (where.note, small.message) if each]
-    found: dict[str, Any] = {
-        MADE_BY: OURS,
-        "params": asked,
+    params = params | {"use_rep": coordinates.name}
+    facts: dict[str, Any] = {
+        MADE_BY: SKETCH_MADE_BY,
+        "params": {name: value for name, value in params.items() if value is not None},
         "n": small.n_samples,
         "size": small.size,
         "relative_error": certificate.relative_error,
@@ -190,23 +184,18 @@ def facts(small: Sketch, asked: dict[str, Any], where: Representation, groups: A
         "resolution": small.resolution,
         "radius": certificate.radius,
         "tol": small.tol,
-        "use_rep": where.name,
+        "use_rep": coordinates.name,
         "summary": re.sub(r"\brow(s?)\b", r"cell\1", str(small)),
-        "note": "; ".join(notes),
+        "note": "; ".join(note for note in (coordinates.note, small.message) if note),
     }
     if profile is not None:
-        found["profile"] = {
+        facts["profile"] = {
             "bandwidths": profile.bandwidths,
             "relative_errors": profile.relative_errors,
             "intervals": profile.intervals,
         }
     if groups is not None:
-        names, of = np.unique(groups, return_inverse=True)
-        sizes = np.bincount(of[small.indices], minlength=len(names))
-        found["samples"] = {"name": names.astype(object), "cells": np.bincount(of), "sketch": sizes}
-    return _written(found)
-
-
-def _written(values: dict[str, Any]) -> dict[str, Any]:
-    """Without what is None, for which older files have no way."""
-    return {name: _written(each) if isinstance(each, dict) else each for name, each in values.items() if each is not None}
+        names, codes = np.unique(groups, return_inverse=True)
+        sizes = np.bincount(codes[small.indices], minlength=len(names))
+        facts["samples"] = {"name": names.astype(object), "cells": np.bincount(codes), "sketch": sizes}
+    return {name: value for name, value in facts.items() if value is not None}

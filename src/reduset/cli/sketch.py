@@ -178,10 +178,9 @@ class SketchCommand(o.Reading, o.Seeded, o.Telling):
         import numpy as np
 
         from reduset import _archive
-        from reduset.anndata import sketch
-        from reduset.anndata.files import opened, write_cells
+        from reduset.anndata import opened, sketch, write_cells
 
-        with opened(str(self.data[0]), self.rep) as adata:
+        with opened(str(self.data[0])) as adata:
             with messages.progress(self.silent) as shown:
                 sketch(
                     adata,

@@ -4,9 +4,12 @@ May import: select, certificate, weights, mean, kernels, and tables of io.
 """
 
 from reduset._messages import NotReachedWarning
-from reduset.compression.compressing import compress
+from reduset.compression.compressing import compress, compress_quietly
 from reduset.compression.given_atoms import weigh
+from reduset.compression.grouped import SQUARE_ROOT, quotas
+from reduset.compression.plan import TOL
 from reduset.compression.prefixes import Path
 from reduset.compression.result import Compression
+from reduset.compression.target import Run
 
 __all__ = ["Compression", "NotReachedWarning", "Path", "compress", "weigh"]

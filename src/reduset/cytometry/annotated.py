@@ -13,9 +13,7 @@ from numpy.typing import NDArray
 
 from reduset._types import Array, Floats, Indices
 from reduset._validate import flag
-from reduset.anndata.annotated import library
-from reduset.anndata.representation import Representation
-from reduset.anndata.sketching import ASSIGNMENT, NAME, WEIGHT, facts
+from reduset.anndata import ASSIGNMENT, NAME, WEIGHT, Representation, library, sketch_facts
 from reduset.cytometry.annotated_columns import KeyNames, are_measured, categories, column_of_entries, frame, pandas, study_facts
 from reduset.cytometry.samples import SAMPLE_ID
 from reduset.cytometry.study import CohortStudy, check_study
@@ -218,4 +216,7 @@ def _sketch_facts(study: CohortStudy, X: Floats) -> dict[str, Any]:
     state = sorted(study.samples_.state)
     note = "every sample has the same mass" + (f"; chosen without the markers of class state: {', '.join(state)}" if state else "")
     asked = {"sample_key": SAMPLE, "use_rep": "X"}
-    return facts(study.populations_.sketch, asked, Representation(X, "X", note), None) | {"assignments": NAME, "projected": {}}
+    return sketch_facts(study.populations_.sketch, asked, Representation(X, "X", note), None) | {
+        "assignments": NAME,
+        "projected": {},
+    }

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from reduset._types import Indices
-from reduset.anndata.annotated import MADE_BY
+from reduset.anndata import MADE_BY
 from reduset.cytometry.samples import as_text
 from reduset.cytometry.study import CohortStudy
 from reduset.io import need

@@ -18,6 +18,7 @@ from reduset.select.herding import Herding
 from reduset.select.kcenter import KCenter
 from reduset.select.kmeans import KMeans
 from reduset.select.paring import Paring
+from reduset.select.partition import partition
 from reduset.select.random import Random
 from reduset.select.shadow import Shadow
 from reduset.select.thinning import Thinning
