@@ -18,7 +18,7 @@ from reduset.proportions import ClassProportions
 from reduset.proportions.likelihood import most_likely
 from reduset.proportions.simplex_fit import SimplexFit
 from reduset.select import KMeans
-from reduset.weights.span import span_of
+from reduset.weights import span_of
 
 TITLE = "Class proportions"
 SOURCES = ("proportions", "select/kmeans.py", "weights/span.py")

@@ -22,7 +22,7 @@ from reduset.proportions import ClassProportions
 TITLE = "Cruz Cortés & Scott 2017, Table II and Figure 5: class proportions in the paper's setting"
 SOURCES = (
     *("proportions/class_means.py", "proportions/bandwidth_search.py", "proportions/estimator.py", "proportions/kernel_blocks.py"),
-    *("proportions/simplex_fit.py", "select/kcenter.py", "weights/simplex.py", "_engine/farthest.py", "_engine/sums.py"),
+    *("proportions/simplex_fit.py", "select/kcenter.py", "weights/weightings.py", "_engine/farthest.py", "_engine/sums.py"),
 )
 
 TRAINING, ROWS, SAMPLES = 6000, 1000, 4

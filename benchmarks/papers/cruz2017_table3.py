@@ -26,7 +26,7 @@ from reduset.modes.mean_shift import find_modes, mean_shift
 
 TITLE = "Cruz Cortés & Scott 2017, Table III: mean shift with SKM and with LSH"
 TIMED = True
-SOURCES = ("modes/mean_shift.py", "modes/estimator.py", "modes/clustering_metrics.py", "select/kcenter.py", "weights/simplex.py",
+SOURCES = ("modes/mean_shift.py", "modes/estimator.py", "modes/clustering_metrics.py", "select/kcenter.py", "weights/weightings.py",
            "_engine/farthest.py", "_engine/sums.py")  # fmt: skip
 
 IMAGES = ("mondrian_painting", "china")

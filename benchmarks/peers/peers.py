@@ -23,7 +23,7 @@ from benchmarks.peers.result_table import OURS, ResultTable, Row, measured_on, r
 from reduset import Gaussian, KernelMean, bandwidth
 from reduset.certificate.by_frequencies import FrequencyProbe
 from reduset.certificate.exact import ExactProbe
-from reduset.weights.span import span_of
+from reduset.weights import span_of
 
 TITLE = "Error and time at equal size, against peers"
 SOURCES = ("select", "weights", "compression", "certificate")

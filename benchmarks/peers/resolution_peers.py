@@ -23,7 +23,7 @@ from reduset.select import Selector
 from reduset.select.contract import Traversal
 
 TITLE = "The finest resolution: ours and peers'"
-SOURCES = ("compression", "weights/simplex.py")
+SOURCES = ("compression", "weights/weightings.py")
 
 MANY = 20_000  # rows from which MiniBatchKMeans is used
 STEPS = 20  # of L-BFGS

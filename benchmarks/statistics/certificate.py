@@ -15,7 +15,7 @@ from reduset import Gaussian, KernelMean, Laplacian, Student
 from reduset.certificate import rule
 from reduset.certificate.exact import ExactProbe
 from reduset.select import KCenter
-from reduset.weights.span import span_of
+from reduset.weights import span_of
 
 TITLE = "The certificate's interval against the exact error, on real data"
 SOURCES = (

@@ -17,7 +17,7 @@ from reduset import compress
 TITLE = "Rare groups"
 SOURCES = (
     *("select/auto.py", "select/kmeans.py", "select/thinning.py", "compression/resolution.py", "compression/scale_choice.py"),
-    *("compression/sizing.py", "weights/isolated.py", "weights/simplex.py"),
+    *("compression/sizing.py", "weights/atom_masses.py", "weights/weightings.py"),
 )
 
 ROWS, SEEDS, DIMENSIONS = 200_000, 10, (2, 6, 10)

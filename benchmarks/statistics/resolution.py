@@ -28,7 +28,7 @@ SOURCES = (
         "certificate/frequencies.py",
         "select/kmeans.py",
         "select/thinning.py",
-        "weights/simplex.py",
+        "weights/weightings.py",
     ),
 )
 

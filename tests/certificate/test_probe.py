@@ -11,7 +11,7 @@ from reduset.certificate.probe import Probe
 from reduset.certificate.rule import probe_for
 from reduset.kernels import FunctionKernel
 from reduset.select import KCenter
-from reduset.weights.span import Span, span_of
+from reduset.weights import Span, span_of
 
 REPETITIONS = 200
 

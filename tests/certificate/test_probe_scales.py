@@ -7,7 +7,7 @@ from reduset import Gaussian, KernelMean, Laplacian, Student
 from reduset.certificate.exact import ExactProbe
 from reduset.certificate.rule import probe_for
 from reduset.select import KCenter, KMeans
-from reduset.weights.span import span_of
+from reduset.weights import span_of
 
 REPETITIONS = 20
 

@@ -12,7 +12,7 @@ from reduset import FunctionKernel, Gaussian, KernelMean, Laplacian, NotReachedW
 from reduset.cohort import CohortMap, distances, procrustes
 from reduset.cohort.shared_atoms import POOL_ROWS, pool
 from reduset.cohort.stopping import BagTolerance, DistanceTolerance, PrefixLosses
-from reduset.weights.span import IterativeSpan, span_of
+from reduset.weights import IterativeSpan, span_of
 
 KERNELS = [
     Gaussian(0.8),

@@ -11,7 +11,7 @@ from reduset._progress import Clock
 from reduset.compression import prefixes
 from reduset.compression import refine as moving
 from reduset.compression.sizing import FAR_BEYOND, atoms_needed
-from reduset.weights import kinds
+from reduset.weights import weightings
 
 
 @pytest.mark.fast_cases(2)
@@ -31,13 +31,13 @@ def test_steps_that_take_too_long_are_not_taken_unasked_on_data_or_model(rows, k
 @pytest.mark.parametrize("refine", [False, True])
 def test_the_quadratic_program_of_a_size_is_solved_once(refine, monkeypatch):
     solved = []
-    plain = kinds.quadratic_program
+    plain = weightings.quadratic_program
 
     def watched(L, y, mass):
         solved.append(len(y))
         return plain(L, y, mass)
 
-    monkeypatch.setattr(kinds, "quadratic_program", watched)
+    monkeypatch.setattr(weightings, "quadratic_program", watched)
     monkeypatch.setattr(moving, "PATIENCE", 0.0)
     compress(cloud(400, 2), Gaussian("median"), size=8, weights="simplex", refine=refine, rng=0)
     assert len(solved) == len(set(solved))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from cases import KERNELS, SELECTORS, WITH_OWN_WEIGHTS, cloud
 from reduset import Gaussian, KernelMean, compress
 from reduset.select import Herding, Random, Shadow, Thinning
-from reduset.weights.span import FactoredSpan, IterativeSpan
+from reduset.weights import FactoredSpan, IterativeSpan
 
 SELECT = pytest.mark.parametrize("select", WITH_OWN_WEIGHTS)
 

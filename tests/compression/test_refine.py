@@ -13,7 +13,7 @@ import reduset.compression.refine as module
 from cases import COVARIANCE, Given, cloud
 from reduset import Gaussian, KernelMean, Laplacian, NotReachedWarning, Student
 from reduset.certificate.surrogate import distance_from, surrogate
-from reduset.weights.kinds import WEIGHTINGS
+from reduset.weights import WEIGHTINGS
 
 compress = partial(reduset.compress, select="kcenter")  # far from the best places, so that there is something to gain
 

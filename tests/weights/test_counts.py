@@ -6,7 +6,7 @@ from scipy.spatial.distance import cdist
 
 from reduset import Gaussian, KernelMean, Laplacian, Student, compress
 from reduset.kernels import FunctionKernel
-from reduset.weights.counts import counts, owners
+from reduset.weights import assignments_to, masses_of
 
 COVARIANCE = np.array([[4.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 0.25]])
 METRICS = {
@@ -29,8 +29,8 @@ def test_each_row_counts_for_its_nearest_atom(name):
     mean = KernelMean.from_samples(X, kernel, w)
     atoms = cloud(25, 3, 2)
     nearest = distances(X, atoms).argmin(axis=1)
-    assert np.array_equal(owners(mean, atoms), nearest)
-    np.testing.assert_allclose(counts(mean, atoms), np.bincount(nearest, mean.weights, 25), rtol=1e-12)
+    assert np.array_equal(assignments_to(mean, atoms), nearest)
+    np.testing.assert_allclose(masses_of(mean, atoms), np.bincount(nearest, mean.weights, 25), rtol=1e-12)
 
 
 @pytest.mark.slow
@@ -47,7 +47,7 @@ def test_proportions_of_clusters_are_those_of_the_rows():
         small = compress(full, size=1000, select="thinning", rng=seed)
         atoms = small.mean.atoms
         own = cdist(atoms, centres).argmin(axis=1)
-        return [np.abs(np.bincount(own, w, 6) - truth).sum() for w in (counts(full, atoms), small.mean.weights)]
+        return [np.abs(np.bincount(own, w, 6) - truth).sum() for w in (masses_of(full, atoms), small.mean.weights)]
 
     # the error of free weights depends on the rounding of a nearly singular system, so seeds are averaged
     by_counts, free = np.array([errors(seed) for seed in range(3)]).T

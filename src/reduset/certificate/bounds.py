@@ -26,7 +26,7 @@ import numpy as np
 from reduset._engine import LeafCover, to_device_of
 from reduset._types import Array
 from reduset.mean import KernelMean
-from reduset.weights.counts import with_nearest_atoms
+from reduset.weights import with_nearest_atoms
 
 ROUNDING = 1e-14  # of a product of kernel functions of norm 1
 

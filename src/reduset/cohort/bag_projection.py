@@ -16,7 +16,7 @@ from reduset.certificate.rule import probe_for
 from reduset.compression.prefixes import Prefixes
 from reduset.kernels import Kernel
 from reduset.mean import KernelMean
-from reduset.weights.span import Span
+from reduset.weights import Span
 
 
 @dataclass(frozen=True)

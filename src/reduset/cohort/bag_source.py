@@ -12,7 +12,7 @@ from reduset._types import Floats, Indices, Report
 from reduset.cohort.bag_projection import BagEvidence, BagProjector
 from reduset.kernels import Kernel
 from reduset.mean import KernelMean
-from reduset.weights.span import Span
+from reduset.weights import Span
 
 
 class BagSource(ABC):

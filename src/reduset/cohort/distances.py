@@ -20,7 +20,7 @@ from reduset._types import Array, ProgressLike
 from reduset.kernels.base import exponential
 from reduset.mean import KernelMean
 from reduset.mixture import Mixture
-from reduset.weights.span import CHOLESKY_UP_TO, FactoredSpan
+from reduset.weights import CHOLESKY_UP_TO, FactoredSpan
 
 
 def distances(

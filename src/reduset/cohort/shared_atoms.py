@@ -39,7 +39,7 @@ from reduset.kernels import Kernel
 from reduset.mean import KernelMean
 from reduset.select import Selector
 from reduset.select.contract import Traversal
-from reduset.weights.span import CHOLESKY_UP_TO, FactoredSpan, Span, span_of
+from reduset.weights import CHOLESKY_UP_TO, FactoredSpan, Span, span_of
 
 POOL_ROWS = 1 << 15
 AHEAD = 1.02  # of the size that the errors so far predict

@@ -22,8 +22,7 @@ from reduset.compression.plan import MOST_ATOMS
 from reduset.compression.result import Compression
 from reduset.mean import KernelMean
 from reduset.select import as_selector
-from reduset.weights import KINDS
-from reduset.weights.kinds import HINTS, OWN
+from reduset.weights import HINTS, OWN, WEIGHTINGS
 
 GOALS = ("size", "tol", "plateau")
 SQRT = "sqrt"
@@ -75,7 +74,7 @@ class AtomRequest:
             _validate.one_of(self.max_size, "max_size", (SQRT,))
         elif self.max_size is not None and not callable(self.max_size):
             _validate.whole(self.max_size, "max_size", 1, None, 'or "sqrt", or a function of the number of points')
-        _validate.one_of(self.weights, "weights", (*KINDS, OWN), HINTS)
+        _validate.one_of(self.weights, "weights", (*WEIGHTINGS, OWN), HINTS)
 
     @classmethod
     def of(cls, estimator: Any, **changes: Any) -> Self:

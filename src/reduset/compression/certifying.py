@@ -15,7 +15,7 @@ from reduset.compression.prefixes import Prefixes
 from reduset.compression.target import Target
 from reduset.compression.weighing import Weighed
 from reduset.mixture.pieces import ComponentPieces
-from reduset.weights.kinds import OWN
+from reduset.weights import OWN
 
 
 @dataclass(frozen=True)

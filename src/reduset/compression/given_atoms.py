@@ -20,7 +20,7 @@ from reduset.compression.result import Compression
 from reduset.mean import KernelMean
 from reduset.select import Selector
 from reduset.select.contract import Traversal
-from reduset.weights.kinds import OWN
+from reduset.weights import OWN
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from reduset.compression.selecting import Atoms
 from reduset.compression.target import Run
 from reduset.compression.weighing import weigh
 from reduset.mean import KernelMean
-from reduset.weights.kinds import OWN
+from reduset.weights import OWN
 
 SQUARE_ROOT = "square root"
 QUOTAS: dict[str, Callable[[Array], Array]] = {"equal": np.ones_like, "proportional": np.asarray, SQUARE_ROOT: np.sqrt}

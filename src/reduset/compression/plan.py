@@ -30,9 +30,7 @@ from reduset.kernels import ANY_FAMILY, FAMILIES, Gaussian, RadialKernel
 from reduset.mean import KernelMean
 from reduset.select import KMeans, Selector, as_selector, with_own_weights
 from reduset.select.auto import KMEANS_ROWS
-from reduset.weights import KINDS
-from reduset.weights.kinds import DESCRIPTIONS, HINTS, OWN, SIGNED
-from reduset.weights.simplex import require_mass
+from reduset.weights import HINTS, OWN, WEIGHTINGS, description_of, is_signed, require_mass
 
 ATOMS, COMPONENTS = PIECES = ("atoms", "components")
 PIECE_HINTS = {"rows": f"; {REAL_ROWS}"}
@@ -127,7 +125,7 @@ class Plan:
             chosen = "components fitted by L-BFGS"
         elif self.choice == BY_SCALES and self.bandwidth == RESOLUTION:
             chosen = "KMeans or Thinning, by their errors at all scales"
-        weights = f"{self.weighting}: {DESCRIPTIONS[self.weighting]}"
+        weights = f"{self.weighting}: {description_of(self.weighting)}"
         tolerance = "" if self.tol is None else percent(self.tol)
         most = f"at most {self.most:,} {self.pieces}"
         bandwidth = {
@@ -272,12 +270,12 @@ def _require_components(full: KernelMean, selector: Selector, refine: bool | int
 
 def _weighting(weights: str, selector: Selector, full: KernelMean) -> str:
     """The kind of weights, if the selector and the mean have such."""
-    kind = _validate.one_of(weights, "weights", (*KINDS, OWN), HINTS)
+    kind = _validate.one_of(weights, "weights", (*WEIGHTINGS, OWN), HINTS)
     if kind == OWN and not selector.weighs:
         raise ValueError(
             f"weights='own' are the selector's own, and {selector} has none ({with_own_weights()} do); use weights='free'"
         )
-    if kind not in (*SIGNED, OWN):
+    if kind != OWN and not is_signed(kind):
         require_mass(kind, full.mass)
     return kind
 

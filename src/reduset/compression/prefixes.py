@@ -6,7 +6,7 @@ known exactly: ‖f − P_j f‖² = ‖f − P_m f‖² + Σ_{j<i≤m} yᵢ² (
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,8 +22,7 @@ from reduset.certificate.probe import Measurement
 from reduset.kernels import Kernel
 from reduset.kernels.base import exponential
 from reduset.mixture.component_mean import SmallMean, mean_of
-from reduset.weights.kinds import FREE, WEIGHTINGS
-from reduset.weights.span import FactoredSpan, Span
+from reduset.weights import FactoredSpan, Span, solved
 
 PATH_SIZES, EVERY_UP_TO = 24, 300  # where weights must be found anew at every size
 
@@ -118,11 +117,10 @@ class Prefixes:
 
     def _weights(self, size: int) -> Array:
         """Weights of the kind asked for; free weights of a mean that is orthogonal to the atoms are 0, not their rounding."""
-        weighting = WEIGHTINGS[self.kind]
-        if weighting.start != FREE or not self.is_orthogonal(size):
-            return self.span.weights(self.kind, self.mass, size)
-        zeros = np.zeros(size)
-        return zeros if weighting.finish is None else weighting.finish(zeros, self.mass)
+        equations = self.span.equations(size)
+        if self.is_orthogonal(size):
+            equations = replace(equations, free=lambda: np.zeros(size))
+        return solved(self.kind, equations, self.mass)
 
     def _own_error(self, own: Array, size: int) -> PrefixError:
         """A prefix of the selector's own weights, rescaled to the sum of all of them."""

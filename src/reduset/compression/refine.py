@@ -38,7 +38,7 @@ from reduset.compression.weighing import Weighed, weigh
 from reduset.kernels import ANY_FAMILY, RadialKernel
 from reduset.mean import KernelMean
 from reduset.select.contract import support
-from reduset.weights.kinds import SIGNED, weights_from
+from reduset.weights import is_signed, weights_from
 
 Slopes = Callable[[Array], tuple[Array, Array]]
 
@@ -177,7 +177,7 @@ def _surrogate_size(full: KernelMean, size: int) -> int:
 def _price_of_step(mean: KernelMean, size: int, precision: Precision, kind: str) -> float:
     n, d = mean.size, mean.dimension
     share = 0.5 if precision == "auto" and d < costs.MANY else 1.0
-    weighing = costs.of_factor(size) + (0.0 if kind in SIGNED else costs.of_quadratic_program(size))
+    weighing = costs.of_factor(size) + (0.0 if is_signed(kind) else costs.of_quadratic_program(size))
     own = costs.START + MEMORY * size * d * A_COORDINATE
     return share * costs.of_slopes(n, size, d) + costs.of_slopes(size, size, d) + weighing + own
 
@@ -226,7 +226,7 @@ class _Problem:
         self, kernel: RadialKernel, kind: str, mass: float, size: int, lost: float, count: Callable[[Array], None]
     ) -> None:
         self.kernel, self._mass, self._lost, self._count = kernel, mass, lost, count
-        self._kind = kind if kind in SIGNED else "simplex"
+        self._kind = kind if is_signed(kind) else "simplex"
         self._ridge = pivot_floor(size)
 
     def _weigh(self, places: Array, kappa: Array) -> tuple[float, Array]:

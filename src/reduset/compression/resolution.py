@@ -31,10 +31,7 @@ from reduset.compression.weighing import Weighed, weigh
 from reduset.kernels import RadialKernel
 from reduset.mean import KernelMean, with_bandwidth
 from reduset.mixture.component_mean import mean_of
-from reduset.weights.isolated import isolated_groups, with_masses_of_groups
-from reduset.weights.kinds import OWN
-from reduset.weights.simplex import simplex_by_exchange
-from reduset.weights.span import CHOLESKY_UP_TO
+from reduset.weights import CHOLESKY_UP_TO, OWN, isolated_groups, simplex_by_exchange, with_masses_of_groups
 
 MARGIN = 1.02  # of the tolerance: by how much the error with weights of the simplex may exceed that with "sum_to_one"
 TRIES = 16

@@ -30,8 +30,7 @@ from reduset.kernels.base import exponential
 from reduset.kernels.registry import as_kernel
 from reduset.mean import KernelMean
 from reduset.mixture.component_mean import ComponentMean, SmallMean, as_density, mean_of, pieces_of
-from reduset.weights import KINDS
-from reduset.weights.kinds import HINTS
+from reduset.weights import HINTS, WEIGHTINGS
 
 
 @dataclass(frozen=True)
@@ -223,9 +222,9 @@ class Compression:
         if isinstance(self.mean, ComponentMean):
             full = as_density(full)
         kind = self.weighting if weights is None else weights
-        if weights is None and kind not in KINDS:
+        if weights is None and kind not in WEIGHTINGS:
             raise ValueError(f"weights of this result are {kind!r}, for the kernel they saw; say which to give the atoms now")
-        kind = _validate.one_of(kind, "weights", KINDS, HINTS)
+        kind = _validate.one_of(kind, "weights", WEIGHTINGS, HINTS)
         rng = _validate.generator(rng)
         target = Run(rng, self._prefixes.confidence).target(full)
         weighed = weigh(target, Atoms(places, rows))

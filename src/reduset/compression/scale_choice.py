@@ -25,7 +25,7 @@ from reduset.compression.target import Target
 from reduset.mean import KernelMean, with_bandwidth
 from reduset.select import KMeans, Selector, Thinning
 from reduset.select.auto import KMEANS_ROWS
-from reduset.weights.counts import counts, with_nearest_atoms
+from reduset.weights import masses_of, with_nearest_atoms
 
 MEANINGFUL = 0.5  # of ‖f‖: beyond, the error of random rows is no standard of comparison
 ALONE = 1.01  # of the noise at the finest scale, beyond which kernel functions do not overlap
@@ -67,7 +67,7 @@ def chosen_by(target: Target, selector: Selector, size: int, own: bool = True) -
     atoms = select(target, traversal, size)
     points = cast(Array, atoms.points)
     with target.run.clock.stage("weigh"):
-        masses = counts(target.full, points)
+        masses = masses_of(target.full, points)
     return Chosen(points, atoms.rows, masses, masses, str(selector), atoms.remark, traversal.weights() if own else None)
 
 
@@ -102,7 +102,7 @@ def with_groups_missed(full: KernelMean, thinned: Chosen) -> Chosen:
     rows, room = thinned.rows.copy(), np.argsort(-alike.max(axis=1), kind="stable")[: len(missed)]
     rows[room] = missed[: len(room)]
     points = np.asarray(full.atoms[rows], np.float64)
-    return replace(thinned, points=points, rows=rows, counts=counts(full, points))
+    return replace(thinned, points=points, rows=rows, counts=masses_of(full, points))
 
 
 def _missed(full: KernelMean, points: Array) -> list[int]:

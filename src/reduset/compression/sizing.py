@@ -21,7 +21,7 @@ from reduset.compression.selecting import begin, select
 from reduset.compression.target import Target
 from reduset.compression.weighing import NONE_KNOWN, Weighed, first, weigh
 from reduset.select.contract import Traversal
-from reduset.weights.span import CHOLESKY_UP_TO, FactoredSpan
+from reduset.weights import CHOLESKY_UP_TO, FactoredSpan
 
 FIRST_SIZE = 32
 ROUNDS_OF_MOVED_ATOMS = 4  # after the doubling

@@ -11,7 +11,7 @@ from reduset._describe import Description, Row, counted, percent
 from reduset.certificate.certificate import ROUNDING, at_bandwidth
 from reduset.kernels import FunctionKernel, Kernel, RadialKernel
 from reduset.mixture.component_mean import ComponentMean, SmallMean
-from reduset.weights.kinds import DESCRIPTIONS, WEIGHTINGS
+from reduset.weights import WEIGHTINGS, description_of
 
 if TYPE_CHECKING:
     from reduset.certificate import Certificate
@@ -29,10 +29,16 @@ def describe(result: Compression) -> Description:
     n, m, piece = result.n_samples, result.size, noun(result.mean)
     certificate, near, groups = result.certificate, result.near_median, proportions(result)
     ratio = f" ({n / m:,.0f}x)" if n >= 2 * m else ""
+<<<<<<< HEAD
     kernel = result.mean.kernel
     is_stored = not isinstance(kernel, FunctionKernel) or isinstance(kernel.function, str)
     rows = [
         Row("", facts={"n": n, "size": m, "pieces": f"{piece}s", "kernel": kernel.to_dict() if is_stored else repr(kernel)}),
+=======
+    kernel = result.mean.kernel.to_dict() if isinstance(result.mean.kernel, RadialKernel) else repr(result.mean.kernel)
+    rows = [
+        Row("", facts={"n": n, "size": m, "pieces": f"{piece}s", "kernel": kernel}),
+>>>>>>> bdf15523 (Weightings are classes in one registry; a test registers throw-away selectors, weightings, rules and statistics)
         Row(
             "error",
             error_lines(certificate, kernel, result.resolved, near),
@@ -126,7 +132,7 @@ def above_random_rows(result: Compression) -> str | None:
 
 def better_weights(kind: str) -> str:
     """The weights of a smaller error, as a recommendation."""
-    if WEIGHTINGS[kind].finish is None:
+    if WEIGHTINGS[kind].optimal:
         return "raise size or the bandwidth"
     return f"use weights='simplex', the best non-negative ones, or leave out weights (got {kind!r})"
 
@@ -172,7 +178,7 @@ def _weights(result: Compression) -> list[str]:
     kind = result.weighting.removesuffix(" by group")
     negative, total = result.certificate.negative_mass, float(result.mean.weights.sum())
     sign = f"signed, {percent(negative)} negative" if negative > 0 else "non-negative"
-    described = result.weighting if result.weighting == "simplex" else f"{result.weighting}: {DESCRIPTIONS[kind]}"
+    described = result.weighting if result.weighting == "simplex" else f"{result.weighting}: {description_of(kind)}"
     lines = [f"{sign}, sum {total:.4g} ({described})"]
     if len(result.dropped):
         lines.append(f"{counted(len(result.dropped), f'more {noun(result.mean)}')} omitted as redundant at this bandwidth")

@@ -11,7 +11,7 @@ from reduset._types import Array
 from reduset.compression.selecting import Atoms, Rows
 from reduset.compression.target import Target
 from reduset.mixture.pieces import ComponentPieces, Pieces, gram_of
-from reduset.weights.span import CHOLESKY_UP_TO, Span, span_of
+from reduset.weights import CHOLESKY_UP_TO, Span, span_of
 
 ATOMS_A_STEP = 512
 NONE_KNOWN = np.empty(0)

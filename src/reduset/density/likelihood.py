@@ -26,7 +26,7 @@ from reduset._validate import rows as _rows
 from reduset.kernels import FAMILIES, RadialKernel, listed
 from reduset.mean import KernelMean
 from reduset.select import KMeans
-from reduset.weights.span import span_of
+from reduset.weights import span_of
 
 METHODS = ("distances", "atoms")
 GRID, FROM, TO = 50, 0.03, 3.0  # bandwidths, as multiples of Scott's

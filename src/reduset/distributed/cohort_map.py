@@ -30,7 +30,7 @@ from reduset.cohort.comparison import Comparison, LaterDistances
 from reduset.distributed.scheduling import Fault, Scheduler, constant, key, scheduler, tasks
 from reduset.kernels import Kernel
 from reduset.mean import KernelMean
-from reduset.weights.span import Span
+from reduset.weights import Span
 
 
 @seeded

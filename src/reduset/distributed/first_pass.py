@@ -19,7 +19,7 @@ from reduset.kernels import Kernel, RadialKernel
 from reduset.mean import KernelMean
 from reduset.select import KMeans
 from reduset.stream.reservoir import Reservoir
-from reduset.weights.span import span_of
+from reduset.weights import span_of
 
 SAMPLE_ROWS = 4096
 LOCAL_ROWS = 1 << 14

@@ -34,7 +34,7 @@ from reduset.certificate.rule import rows_needed
 from reduset.distributed.partitions import PartitionRows
 from reduset.kernels import RadialKernel
 from reduset.mean import KernelMean
-from reduset.weights.span import FactoredSpan, Span
+from reduset.weights import FactoredSpan, Span
 
 LADDERS = 96  # half of what a compression in memory takes: intervals are √2 times as wide, in half the time
 SINGLE_ROUNDING = 1e-5  # relative, of κ summed in float32

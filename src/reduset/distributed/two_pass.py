@@ -63,8 +63,7 @@ from reduset.kernels import ANY_FAMILY, RadialKernel
 from reduset.kernels.registry import as_kernel
 from reduset.mean import KernelMean
 from reduset.select import Auto, KMeans
-from reduset.weights import KINDS
-from reduset.weights.span import CHOLESKY_UP_TO, span_of
+from reduset.weights import CHOLESKY_UP_TO, WEIGHTINGS, span_of
 
 MARGIN = 1.5  # small means have that many times the atoms asked for
 LEAST_SIZE, TOGETHER = 512, 2048  # atoms of a small mean, and of those of few partitions together, at least
@@ -135,7 +134,7 @@ def compress(
     size = None if size is None else _validate.whole(size, "size", 1, CHOLESKY_UP_TO)
     share = None if tol is None else _validate.tolerance(tol)
     most = MOST_ATOMS if max_size is None else _validate.whole(max_size, "max_size", 1, CHOLESKY_UP_TO)
-    kind, confidence = _validate.one_of(weights, "weights", KINDS), _validate.confidence(confidence)
+    kind, confidence = _validate.one_of(weights, "weights", WEIGHTINGS), _validate.confidence(confidence)
     parts = partitions(collection, sample_weight)
     rng = _validate.generator(rng)
     with closing(Progress(progress)) as shown, scheduler(client) as workers:

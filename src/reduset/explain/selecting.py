@@ -18,7 +18,7 @@ from reduset.explain.affine import AffineGreedy
 from reduset.mean import KernelMean
 from reduset.select import Selector, Thinning
 from reduset.select.contract import Traversal
-from reduset.weights.kinds import OWN
+from reduset.weights import OWN
 
 CHOSEN_FROM = 8192  # rows
 GREEDY_UP_TO = 1000  # of them

@@ -47,7 +47,7 @@ from reduset.modes.mean_shift import MOST_STEPS, Ascent, find_modes, mean_shift
 from reduset.modes.segmentation import Segmentation, features, flat, pixels
 from reduset.modes.steps import AscentDensity, KernelMeanAscent, MixtureAscent
 from reduset.simplification import Simplification
-from reduset.weights.kinds import SIGNED
+from reduset.weights import is_signed
 
 LEAST_ATOMS, MOST_ATOMS = 500, 1000
 
@@ -187,7 +187,7 @@ class SparseMeanShift(ClusterMixin, BaseEstimator):
         _validate.one_of(self.via, "via", ("atoms", "mixture"))
         at_most_one(size=self.size, tol=self.tol, plateau=self.plateau, radius=self.radius)
         request = AtomRequest.of(self)
-        if request.weights in SIGNED:
+        if is_signed(request.weights):
             raise ValueError(f"weights must not be negative, for a density to climb; got {self.weights!r}, use 'simplex'")
         rng = _validate.generator(self.random_state, "random_state")
         self.mean_: KernelMean | None = None

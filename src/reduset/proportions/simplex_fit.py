@@ -29,8 +29,7 @@ from scipy.linalg import helmert, solve_triangular
 
 from reduset._engine import cached_property
 from reduset._types import Array
-from reduset.weights import project_onto_simplex
-from reduset.weights.kinds import weights_from
+from reduset.weights import project_onto_simplex, weights_from
 
 FLOOR = 1e-12  # of the means' squared norms together: a difference as short as that is rounding
 NOTHING = 1e-200  # products of unit bumps this small are none: the atoms see no row at all

@@ -23,7 +23,7 @@ from reduset.select.contract import Selector, Traversal
 from reduset.select.greedy import Greedy
 from reduset.select.kcenter import KCenter
 from reduset.select.kmeans import KMeans, rows_looked_at
-from reduset.weights.span import span_of
+from reduset.weights import span_of
 
 Cost = Callable[[int, int, int], float]  # seconds, from n, m and d
 Tried = Sequence[tuple[Selector, Cost]]

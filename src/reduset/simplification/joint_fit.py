@@ -25,8 +25,7 @@ from reduset._engine import Components, as_diagonal, as_full, from_lower_rows, f
 from reduset._types import Array
 from reduset.mixture.covariances import FLATTEST, diagonals, log_squares, not_positive
 from reduset.simplification.local_fit import ComponentArrays
-from reduset.weights.kinds import weights_from
-from reduset.weights.simplex import simplex_by_exchange
+from reduset.weights import simplex_by_exchange, weights_from
 
 Objective = Callable[[Array], tuple[float, Array]]  # the value and its gradient
 

@@ -41,8 +41,7 @@ from reduset.sketching.result import Sketch
 from reduset.sketching.strata import StratifiedRows, checked_coverage, draw_rows
 from reduset.sketching.summaries import Summary, summarise
 from reduset.sketching.tables import DIVIDED, KeptRows, TableRows
-from reduset.weights.counts import with_nearest_atoms
-from reduset.weights.kinds import OWN
+from reduset.weights import OWN, with_nearest_atoms
 
 UNITS = "scales='robust' divides columns by their interquartile ranges; scales=None uses them as they are, without this warning"
 

@@ -28,7 +28,7 @@ from reduset.kernels import RadialKernel
 from reduset.mean import KernelMean
 from reduset.select import Selector
 from reduset.stream.reservoir import Reservoir
-from reduset.weights.span import FactoredSpan
+from reduset.weights import FactoredSpan
 
 INSPECTED, MOST_INSPECTED, INSPECTION_COST = 128, 1024, 1 << 26  # rows of a chunk: to see whether it is news
 ELIGIBLE = 2048  # rows of it that may become candidates: what is missed may lie in rare ones

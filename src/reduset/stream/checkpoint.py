@@ -17,7 +17,7 @@ from reduset.stream.moments import DEGREES, GaussianMoments, fits
 from reduset.stream.online_kcenter import ClusterSummaries, OnlineKCenter
 from reduset.stream.reservoir import ROWS, Reservoir
 from reduset.stream.sketch import StreamSketch
-from reduset.weights import KINDS
+from reduset.weights import WEIGHTINGS
 
 AMOUNT = f.number(0)
 STREAM: f.Fields = {
@@ -30,7 +30,7 @@ STREAM: f.Fields = {
         half_life=f.optional(f.number(0, above=True)),
         select=f.text,
     ),
-    "ending": f.record(dict, weights=f.one_of(KINDS), confidence=lambda value, name, sizes: _validate.confidence(value, name)),
+    "ending": f.record(dict, weights=f.one_of(WEIGHTINGS), confidence=lambda value, name, sizes: _validate.confidence(value, name)),
     "seed": f.whole(0, 2**128),
     "seen": f.whole(),
     "blocks": f.whole(),

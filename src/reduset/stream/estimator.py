@@ -26,7 +26,7 @@ from reduset.compression.summary import above_random_rows, better_weights
 from reduset.mean import KernelMean
 from reduset.stream import checkpoint
 from reduset.stream.buffer import RowBuffer, StreamSettings
-from reduset.weights import KINDS
+from reduset.weights import WEIGHTINGS
 
 __all__ = ["StreamCompressor"]
 
@@ -108,7 +108,7 @@ class StreamCompressor(BaseEstimator):
         return StreamSettings.checked(self.kernel, self.size, self.buffer, self.half_life, self.select)
 
     def _ending(self) -> tuple[str, float]:
-        return _validate.one_of(self.weights, "weights", KINDS), _validate.confidence(self.confidence)
+        return _validate.one_of(self.weights, "weights", WEIGHTINGS), _validate.confidence(self.confidence)
 
     def fit(self, X: PointsLike, y: object = None, *, sample_weight: WeightsLike = None) -> Self:
         """Start a new stream with X as the first chunk.

@@ -39,7 +39,7 @@ from reduset.stream.candidates import CandidateAtoms, PivotedBasis
 from reduset.stream.moments import GaussianMoments
 from reduset.stream.online_kcenter import OnlineKCenter
 from reduset.stream.reservoir import Reservoir
-from reduset.weights.span import span_of
+from reduset.weights import span_of
 
 FARTHEST = 1e100  # coordinates whose squares are numbers
 REMEMBERED = 1024  # rows of the sample that may become atoms, where κ is known at every place

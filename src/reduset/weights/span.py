@@ -1,10 +1,10 @@
-"""Weights for given atoms: the best approximation of f in their span, and in subsets of it.
+"""The span of given atoms: the projection of f onto it, and weights for the atoms and for each prefix of them.
 
-With K the atoms' Gram matrix and κ the inner products of f with their bumps, the free optimum is α = K⁻¹κ. One Cholesky
-factor K = L Lᵀ in the order of the atoms gives it for every prefix: with y = L⁻¹κ the first j atoms explain the energy Σ_{i≤j} yᵢ²
-of ‖f‖², and their weights are one triangular solve. Any other weights α' lose exactly ‖Lᵀα' − y‖² more (Pythagoras).
+Let K be the Gram matrix of the atoms and κ their inner products with f. One Cholesky factor K = L Lᵀ in the order of the atoms
+serves every prefix. With y = L⁻¹κ, the first j atoms explain the energy Σ_{i≤j} yᵢ² of ‖f‖². Their free weights K⁻¹κ are one
+triangular solve. Any other weights α' increase the squared error by exactly ‖Lᵀα' − y‖² (Pythagoras).
 
-All in units where every bump has norm 1. O(m³/3) up to `CHOLESKY_UP_TO` atoms, conjugate gradients of O(m²) a step beyond.
+All kernel functions are scaled to norm 1. Cost: O(m³/3) up to `CHOLESKY_UP_TO` atoms, O(m²) a step of conjugate gradients beyond.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from reduset._messages import warn
 from reduset._types import Array
 from reduset.kernels import Kernel
 from reduset.mixture.pieces import ComponentPieces, Pieces, gram_of
-from reduset.weights.kinds import PROGRAM, WEIGHTINGS, made_from, weights_from
+from reduset.weights.weightings import WEIGHTINGS, Equations, solved
 
 CHOLESKY_UP_TO = 8000
 PRECONDITIONER_ENTRIES = 40_000_000
@@ -31,14 +31,14 @@ CG_TOLERANCE, CG_STEPS = 1e-10, 400
 
 
 class Span(ABC):
-    """The span of the atoms' bumps, with what f looks like from inside it.
+    """The span of the atoms' kernel functions and the projection of f onto it.
 
     Attributes
     ----------
     given : (k, d) the atoms given, in order
-    atoms : (m, d), redundant ones already dropped
-    kappa : (m,) inner products of f with the atoms' bumps
-    kept : mask over the atoms given, False where redundant
+    atoms : (m, d) without redundant ones
+    kappa : (m,) inner products of f with the atoms' kernel functions
+    kept : (k,) mask over the atoms given, False for redundant ones
     """
 
     given: Array
@@ -52,11 +52,11 @@ class Span(ABC):
 
     @abstractmethod
     def facing(self, kappa: Array) -> Span:
-        """The span of the same atoms for another f, from its κ at all the atoms given; what the atoms alone decide is shared."""
+        """The span of the same atoms for another f, from its κ at all atoms given. The factor is shared."""
 
     @abstractmethod
-    def weights(self, kind: str, mass: float, size: int) -> Array:
-        """Weights of that kind for the first ``size`` atoms."""
+    def equations(self, size: int) -> Equations:
+        """The equations of the weights of the first ``size`` atoms."""
 
     @abstractmethod
     def energy(self, size: int) -> float:
@@ -64,11 +64,15 @@ class Span(ABC):
 
     @abstractmethod
     def energy_after(self, size: int) -> float:
-        """‖Pf‖² that only the atoms after the first ``size`` explain."""
+        """The part of ‖Pf‖² that only the atoms after the first ``size`` explain."""
 
     @abstractmethod
     def excess(self, weights: Array, size: int) -> float:
         """‖Pf − Σ αᵢ φ(·, cᵢ)‖² for weights of the first ``size`` atoms."""
+
+    def weights(self, kind: str, mass: float, size: int) -> Array:
+        """Weights by a registered weighting for the first ``size`` atoms."""
+        return solved(kind, self.equations(size), mass)
 
     def excess_of_given(self, weights: Array, size: int) -> float:
         """‖Pf − Σ αᵢ φ(·, cᵢ)‖², P onto all of the span, for weights of the first ``size`` atoms given, redundant ones included."""
@@ -78,7 +82,7 @@ class Span(ABC):
 
 
 def span_of(kernel: Kernel, atoms: Pieces, kappa: Array) -> Span:
-    """Factor the atoms' Gram matrix, or prepare to iterate where it is too large to."""
+    """The span by a factor of the atoms' Gram matrix, or by iteration if there are more than `CHOLESKY_UP_TO` atoms."""
     if len(atoms) <= CHOLESKY_UP_TO:
         return FactoredSpan(kernel, atoms, kappa)
     if isinstance(atoms, ComponentPieces):
@@ -87,7 +91,7 @@ def span_of(kernel: Kernel, atoms: Pieces, kappa: Array) -> Span:
 
 
 class FactoredSpan(Span):
-    """By Cholesky: every prefix at once."""
+    """By a Cholesky factor, for all prefixes at once."""
 
     def __init__(self, kernel: Kernel, atoms: Any, kappa: Array) -> None:
         self.L, self.kept = cholesky_dropping(gram_of(kernel, atoms))
@@ -101,27 +105,30 @@ class FactoredSpan(Span):
         other.y = solve_triangular(self.L, other.kappa, lower=True, check_finite=False)
         return other
 
+    def equations(self, size: int) -> Equations:
+        return Equations.from_factor(self.L[:size, :size], self.y[:size])
+
     def energy(self, size: int) -> float:
         return float(self.y[:size] @ self.y[:size])
 
     def energies_added(self) -> Array:
-        """yᵢ², what each atom adds."""
+        """(m,) yᵢ², the energy that each atom adds."""
         return self.y**2
 
     def energies_after(self) -> Array:
-        """What the atoms after each one add."""
+        """(m,) the energy that the atoms after each one add."""
         return np.append(np.cumsum(self.energies_added()[::-1])[::-1][1:], 0.0)
 
     def energy_after(self, size: int) -> float:
         return float(np.sum(self.energies_added()[size:]))
 
     def excess(self, weights: Array, size: int) -> float:
-        gap = self.L[:size, :size].T @ weights - self.y[:size]
-        return float(gap @ gap)
+        difference = self.L[:size, :size].T @ weights - self.y[:size]
+        return float(difference @ difference)
 
     @cached_property
     def coordinates(self) -> Array:
-        """The bumps of the atoms given in the orthonormal basis of the span, (k, m): L with a row for each that was dropped."""
+        """(k, m) coordinates of the given atoms' kernel functions in an orthonormal basis: L with a row for each dropped atom."""
         if self.kept.all():
             return self.L
         rows = np.empty((len(self.given), self.size))
@@ -131,14 +138,11 @@ class FactoredSpan(Span):
         return rows
 
     def excess_of_given(self, weights: Array, size: int) -> float:
-        gap = weights @ self.coordinates[:size] - self.y
-        return float(gap @ gap)
-
-    def weights(self, kind: str, mass: float, size: int) -> Array:
-        return weights_from(self.L[:size, :size], self.y[:size], kind, mass)
+        difference = weights @ self.coordinates[:size] - self.y
+        return float(difference @ difference)
 
     def excess_of_sum(self, mass: float) -> Array:
-        """What "sum_to_one" loses beyond "free" at every prefix: (mass − 1ᵀα)² / 1ᵀK⁻¹1."""
+        """(m,) the excess of "sum_to_one" weights at every prefix: (mass − 1ᵀα)² / 1ᵀK⁻¹1."""
         ones = solve_triangular(self.L, np.ones(self.size), lower=True, check_finite=False)
         return (mass - np.cumsum(ones * self.y)) ** 2 / np.cumsum(ones**2)
 
@@ -146,7 +150,7 @@ class FactoredSpan(Span):
 class IterativeSpan(Span):
     """By preconditioned conjugate gradients, without the m × m matrix.
 
-    The preconditioner is the Nyström approximation from the first atoms plus a multiple of the identity: a farthest-first prefix
+    The preconditioner is the Nyström approximation from the first atoms plus a multiple of the identity. A farthest-first prefix
     covers the data, so it carries the large eigenvalues.
     """
 
@@ -159,6 +163,16 @@ class IterativeSpan(Span):
 
     def facing(self, kappa: Array) -> IterativeSpan:
         return IterativeSpan(self._kernel, self.given, kappa)
+
+    def equations(self, size: int) -> Equations:
+        def on_simplex(_: float) -> Array:
+            others = ", ".join(repr(name) for name, other in WEIGHTINGS.items() if not (other.signed or other.optimal))
+            raise ValueError(f"weights='simplex' works up to {CHOLESKY_UP_TO} atoms, got {size}; use {others}, or a smaller size")
+
+        return Equations(lambda: self._free(size), lambda: self._solve("ones", np.ones(size)), on_simplex)
+
+    def _free(self, size: int) -> Array:
+        return self._solve("kappa", self.kappa[:size])
 
     def _times(self, vector: Array, size: int) -> Array:
         return self._kernel.product_sums(self.atoms[:size], vector, self.atoms[:size])
@@ -179,9 +193,9 @@ class IterativeSpan(Span):
 
     def _preconditioner(self, size: int) -> LinearOperator:
         rank = max(1, min(size, PRECONDITIONER_ENTRIES // size, 2000))
-        some = self.atoms[:rank]
-        L, kept = cholesky_dropping(self._kernel.product_gram(some, some))
-        tall = solve_triangular(L, self._kernel.product_gram(some[kept], self.atoms[:size]), lower=True).T
+        first = self.atoms[:rank]
+        L, kept = cholesky_dropping(self._kernel.product_gram(first, first))
+        tall = solve_triangular(L, self._kernel.product_gram(first[kept], self.atoms[:size]), lower=True).T
         rest = max(float(np.mean(1 - np.einsum("ij,ij->i", tall, tall))), 1e-8)
         small = np.linalg.cholesky(tall.T @ tall + rest * np.eye(tall.shape[1]))
 
@@ -191,24 +205,14 @@ class IterativeSpan(Span):
 
         return LinearOperator((size, size), matvec=apply, dtype=np.float64)
 
-    def weights(self, kind: str, mass: float, size: int) -> Array:
-        def program() -> Array:
-            others = ", ".join(repr(name) for name, each in WEIGHTINGS.items() if not each.signed and each.start != PROGRAM)
-            raise ValueError(f"weights={kind!r} works up to {CHOLESKY_UP_TO} atoms, got {size}; use {others}, or a smaller size")
-
-        def free() -> Array:
-            return self._solve("kappa", self.kappa[:size])
-
-        return made_from(kind, mass, free, lambda: self._solve("ones", np.ones(size)), program)
-
     def energy(self, size: int) -> float:
-        return float(self.kappa[:size] @ self._solve("kappa", self.kappa[:size]))
+        return float(self.kappa[:size] @ self._free(size))
 
     def energy_after(self, size: int) -> float:
-        padded = np.zeros(self.size)  # no factor to read it from: the squared distance of the two projections
-        padded[:size] = self._solve("kappa", self.kappa[:size])
+        padded = np.zeros(self.size)  # the squared distance of the two projections, as there is no factor to read it from
+        padded[:size] = self._free(size)
         return self.excess(padded, self.size)
 
     def excess(self, weights: Array, size: int) -> float:
-        gap = weights - self._solve("kappa", self.kappa[:size])
-        return max(float(gap @ self._times(gap, size)), 0.0) if gap.any() else 0.0
+        difference = weights - self._free(size)
+        return max(float(difference @ self._times(difference, size)), 0.0) if difference.any() else 0.0

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from reduset import Gaussian
-from reduset.weights.isolated import isolated_groups, with_masses_of_groups
+from reduset.weights import isolated_groups, with_masses_of_groups
 
 
 def test_groups_are_what_the_kernel_tells_apart():
