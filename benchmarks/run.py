@@ -32,7 +32,7 @@ from typing import Any
 
 sys.path[0] = str(Path(__file__).resolve().parents[1])  # the folder `statistics` must not hide Python's module
 
-from benchmarks._lib import BENCHMARKS, records, table  # noqa: E402, after the path
+from benchmarks._lib import BENCHMARKS, LIBRARY, ROOT, old_names, records, table  # noqa: E402, after the path
 from benchmarks._lib.confirmation import Differs, OldSources, check  # noqa: E402
 
 FOLDERS = {
@@ -110,6 +110,8 @@ def report() -> None:
 
 
 def run(name: str, quick: bool, file: Path | None) -> None:
+    if LIBRARY != ROOT / "src":
+        old_names.install()
     module, begun = module_of(name), time.perf_counter()
     print(f"{name} …", flush=True)
     figures = json.loads(json.dumps(module.measure(quick)))
