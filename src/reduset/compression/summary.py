@@ -29,16 +29,10 @@ def describe(result: Compression) -> Description:
     n, m, piece = result.n_samples, result.size, noun(result.mean)
     certificate, near, groups = result.certificate, result.near_median, proportions(result)
     ratio = f" ({n / m:,.0f}x)" if n >= 2 * m else ""
-<<<<<<< HEAD
     kernel = result.mean.kernel
     is_stored = not isinstance(kernel, FunctionKernel) or isinstance(kernel.function, str)
     rows = [
         Row("", facts={"n": n, "size": m, "pieces": f"{piece}s", "kernel": kernel.to_dict() if is_stored else repr(kernel)}),
-=======
-    kernel = result.mean.kernel.to_dict() if isinstance(result.mean.kernel, RadialKernel) else repr(result.mean.kernel)
-    rows = [
-        Row("", facts={"n": n, "size": m, "pieces": f"{piece}s", "kernel": kernel}),
->>>>>>> bdf15523 (Weightings are classes in one registry; a test registers throw-away selectors, weightings, rules and statistics)
         Row(
             "error",
             error_lines(certificate, kernel, result.resolved, near),
