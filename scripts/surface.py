@@ -4,7 +4,7 @@
 offered, which `python scripts/surface.py --release` writes. What differs between the two has to be in the changelog's section of
 the version that is being made: what came by its name, anywhere in the section; what went by its name, under Removed or Moved.
 
-Names are those of `__all__` of every public room, and the public members of their classes that reduset itself defines: what
+Names are those of `__all__` of every public package, and the public members of their classes that reduset itself defines: what
 scikit-learn adds to an estimator is not ours, and differs between its versions. Types are left out: mypy looks at these.
 """
 
@@ -76,12 +76,12 @@ def _is_foreign(value: Any) -> bool:
 
 
 def surface() -> list[str]:
-    """A line for every public name, sorted: those of the package, of its rooms, and of their classes."""
+    """A line for every public name, sorted: those of the package, of its packages, and of their classes."""
     import reduset
 
-    rooms = [name for name in dir(reduset) if not name.startswith("_") and name not in reduset.__all__]
+    packages = [name for name in dir(reduset) if not name.startswith("_") and name not in reduset.__all__]
     lines, told = [], {}
-    for module in [reduset, *(importlib.import_module(f"reduset.{room}") for room in rooms)]:
+    for module in [reduset, *(importlib.import_module(f"reduset.{package}") for package in packages)]:
         for name in names_of(module):
             value, place = getattr(module, name), f"{module.__name__}.{name}"
             first = told.setdefault(id(value), place) if callable(value) else place
@@ -126,7 +126,7 @@ def mentions(text: str, name: str) -> bool:
 def untold(before: list[str], now: list[str], texts: dict[str, str]) -> list[str]:
     """What came, changed or went without a word in the changelog.
 
-    A class that is new stands for its members, and one that went too. A name is told by its last word, whatever room it is in.
+    A class that is new stands for its members, and one that went too. A name is told by its last word, in whatever package.
     """
     old, new = ({bare(line): line for line in lines} for lines in (before, now))
     everything, gone = "\n".join(texts.values()), "\n".join(texts.get(heading, "") for heading in GONE)

@@ -14,10 +14,10 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "reduset"
 PAGE = ROOT / "docs" / "design.md"
 BEGIN, END = "<!-- tree: made by scripts/tree.py -->\n```\n", "```\n<!-- end of tree -->"
-WIDTH, INDENT, LEAST = 128, 27, 40
+WIDTH, INDENT, MIN_TEXT = 128, 27, 40
 
-# The rooms in the order of their imports: each may import those before it, never those after it. Some are a single module.
-ROOMS = [
+# The packages by layer, the lowest first: each may import those before it, never those after it. Some are a single module.
+LAYERS = [
     *("_types", "_messages", "_describe", "_engine", "_columns", "_frames", "_validate", "_progress", "_drawing", "_archive", "io"),
     *("bandwidth", "kernels", "mean", "mixture", "weights", "certificate", "select", "simplification", "compression"),  # the core
     *("stream", "sketching"),
@@ -27,30 +27,30 @@ ROOMS = [
 
 
 def sentence(path: Path) -> str:
-    """What a file says it is: the first sentence of its docstring."""
-    said = " ".join((ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").split())
-    return re.split(r"\.(?:\s|$)", said, maxsplit=1)[0]
+    """The first sentence of the docstring of a file."""
+    docstring = " ".join((ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").split())
+    return re.split(r"\.(?:\s|$)", docstring, maxsplit=1)[0]
 
 
-def line(name: str, words: str) -> str:
-    """One line of the tree; what is too long ends with the last thought that fits."""
-    text = f"{name:<{INDENT}} {words}"
+def line(name: str, description: str) -> str:
+    """One line of the tree; a long one is cut at the last punctuation that fits."""
+    text = f"{name:<{INDENT}} {description}"
     if len(text) > WIDTH:
-        breaks = [found.start() for found in re.finditer(r"[:;,]\s| \(", text) if INDENT + LEAST < found.start() <= WIDTH]
-        whole = [end for end in breaks if text[:end].count("(") == text[:end].count(")")]
-        text = text[: whole[-1]] if whole else text[: WIDTH - 2].rsplit(" ", 1)[0] + " …"
+        breaks = [match.start() for match in re.finditer(r"[:;,]\s| \(", text) if INDENT + MIN_TEXT < match.start() <= WIDTH]
+        balanced = [end for end in breaks if text[:end].count("(") == text[:end].count(")")]
+        text = text[: balanced[-1]] if balanced else text[: WIDTH - 2].rsplit(" ", 1)[0] + " …"
     return text.rstrip() + "\n"
 
 
 def tree(files: bool = False) -> str:
-    """The packages in the order in which they may import each other; with every file, if asked for."""
+    """The packages by layer; with every file, if ``files``."""
     lines = ["src/reduset/\n", line("  __init__.py", sentence(PACKAGE / "__init__.py"))]
-    for room in ROOMS:
-        folder = PACKAGE / room
+    for package in LAYERS:
+        folder = PACKAGE / package
         if not folder.is_dir():
-            lines.append(line(f"  {room}.py", sentence(PACKAGE / f"{room}.py")))
+            lines.append(line(f"  {package}.py", sentence(PACKAGE / f"{package}.py")))
             continue
-        lines.append(line(f"  {room}/", sentence(folder / "__init__.py")))
+        lines.append(line(f"  {package}/", sentence(folder / "__init__.py")))
         if files:
             modules = sorted(set(folder.glob("*.py")) - {folder / "__init__.py"})
             lines += [line(f"    {path.name}", sentence(path)) for path in modules]

@@ -137,7 +137,7 @@ def onnx() -> None:
 
 
 def dask() -> None:
-    """The room of clusters is imported."""
+    """`reduset.distributed` is imported."""
     importlib.import_module("reduset.distributed")
 
 
@@ -169,15 +169,15 @@ def installed(extra: str) -> bool:
     return {re.sub(r"[-_.]+", "-", name).lower() for name in requirements(extra)} <= there
 
 
-def fault_of_import(room: str) -> str | None:
-    """What is wrong with a public room: nothing if all its names are there, or if one sentence says which extra brings them."""
+def fault_of_import(package: str) -> str | None:
+    """What is wrong with a public package: nothing if all its names are there, or if one sentence says which extra brings them."""
     try:
-        module = importlib.import_module(f"reduset.{room}" if room else "reduset")
+        module = importlib.import_module(f"reduset.{package}" if package else "reduset")
         missing = [name for name in getattr(module, "__all__", ()) if not hasattr(module, name)]
     except ImportError as error:
         extra = named(str(error))
-        return None if extra and not installed(extra) else f"reduset.{room}: {error!r}"
-    return f"reduset.{room}: no {', '.join(missing)}" if missing else None
+        return None if extra and not installed(extra) else f"reduset.{package}: {error!r}"
+    return f"reduset.{package}: no {', '.join(missing)}" if missing else None
 
 
 def named(message: str) -> str | None:
@@ -202,13 +202,13 @@ def fault_of_door(extra: str, required: bool) -> str | None:
 
 def main(asked: list[str]) -> int:
     """Try everything; the number of faults."""
-    rooms = ["", *(room for room in dir(reduset) if room not in reduset.__all__ and not room.startswith("_"))]
+    packages = ["", *(name for name in dir(reduset) if name not in reduset.__all__ and not name.startswith("_"))]
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
-        faults = [fault_of_import(room) for room in rooms] + [fault_of_door(extra, extra in asked) for extra in DOORS]
+        faults = [fault_of_import(package) for package in packages] + [fault_of_door(extra, extra in asked) for extra in DOORS]
         os.chdir(Path(folder).parent)
     opened = [extra for extra in DOORS if installed(extra)]
-    print(f"{reduset.__file__}: {len(rooms)} rooms imported; open: {', '.join(opened)}")
+    print(f"{reduset.__file__}: {len(packages)} packages imported; open: {', '.join(opened)}")
     for fault in filter(None, faults):
         print(f"FAULT {fault}")
     return sum(fault is not None for fault in faults)

@@ -36,9 +36,9 @@ def _seed_of(value):
 
 def _public():
     """All public callables with a seed, by name; methods as functions."""
-    rooms = [name for name in dir(reduset) if not name.startswith("_") and name not in reduset.__all__]
+    packages = [name for name in dir(reduset) if not name.startswith("_") and name not in reduset.__all__]
     found = {"reduset.proportions.ClassProportionsQuantifier": ClassProportionsQuantifier}
-    for module in [reduset, *(importlib.import_module(f"reduset.{room}") for room in rooms)]:
+    for module in [reduset, *(importlib.import_module(f"reduset.{package}") for package in packages)]:
         for name in surface.names_of(module):
             value, place = getattr(module, name), f"{module.__name__}.{name}"
             if callable(value) and _seed_of(value):

@@ -12,7 +12,7 @@ import reduset
 from reduset import _engine
 
 PACKAGE = Path(reduset.__file__).parent
-ROOMS = [path for path in PACKAGE.rglob("*.py") if "_engine" not in path.parts]
+OUTSIDE = [path for path in PACKAGE.rglob("*.py") if "_engine" not in path.parts]
 WITHOUT_A_COMPILER = ["blocks", "row_blocks", "run_all", "get_threads", "thread_limit", "physical_memory", "costs"]
 
 
@@ -34,16 +34,16 @@ def met(tree):
 @pytest.fixture(scope="module")
 def asked():
     """What each file outside the engine asks it for."""
-    texts = {path: path.read_text(encoding="utf-8") for path in ROOMS}
+    texts = {path: path.read_text(encoding="utf-8") for path in OUTSIDE}
     return {path: set(met(ast.parse(text))) for path, text in texts.items() if "_engine" in text}
 
 
-def test_other_rooms_meet_the_engine_at_its_seam_alone(asked):
+def test_other_packages_import_only_public_names_of_the_engine(asked):
     seam = {f"reduset._engine.{name}" for name in _engine.__all__}
     assert not {str(path.relative_to(PACKAGE)): names - seam for path, names in asked.items() if names - seam}
 
 
-def test_nothing_is_in_the_seam_that_no_room_asks_for(asked):
+def test_every_public_name_of_the_engine_is_used(asked):
     used = {name.rsplit(".", 1)[1] for names in asked.values() for name in names}
     assert set(_engine.__all__) - used == set()
 

@@ -1,4 +1,4 @@
-"""Imports point one way, nothing heavy is imported unasked, a file holds one idea, and a name means one thing."""
+"""Imports point down and cross packages by public names; optional libraries are imported lazily; files are short and documented."""
 
 import ast
 import subprocess
@@ -11,12 +11,15 @@ from pathlib import Path
 import pytest
 
 import reduset
-from tree import PAGE, ROOMS, with_tree
+from tree import LAYERS, PAGE, with_tree
 
 PACKAGE = Path(reduset.__file__).parent
 
-MOST_LINES = 450
-MOST_MODULES = 12  # directly in the package
+MAX_LINES = 450
+MAX_TOP_LEVEL_MODULES = 12
+
+# How many imports of each package name an inner module of another package. A number may only fall, and its line goes at 0.
+INNER_IMPORTS = {}
 
 
 def module_of(path):
@@ -28,34 +31,34 @@ def module_of(path):
 TEXTS = {module_of(path): path.read_text(encoding="utf-8") for path in sorted(PACKAGE.rglob("*.py"))}
 
 
-@cache  # and not when tests are collected, which each process does
-def tree_of(module):
+@cache  # lazily: each test process collects this file
+def syntax_tree(module):
     return ast.parse(TEXTS[module])
 
 
 @cache
 def imports_of(module):
-    """(module, name or None, whether only for type checkers) of everything that is imported, wherever in a file."""
-    tree = tree_of(module)
+    """(module, name or None, whether only for type checkers) of every import in a file."""
+    tree = syntax_tree(module)
     typing_only = {
         id(node)
         for block in ast.walk(tree)
         if isinstance(block, ast.If) and getattr(block.test, "id", "") == "TYPE_CHECKING"
         for node in ast.walk(block)
     }
-    found = []
+    imports = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            found += [(alias.name, None, id(node) in typing_only) for alias in node.names]
+            imports += [(alias.name, None, id(node) in typing_only) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, "imports are written in full"
-            found += [(node.module, alias.name, id(node) in typing_only) for alias in node.names]
-    return found
+            assert node.level == 0, "use absolute imports"
+            imports += [(node.module, alias.name, id(node) in typing_only) for alias in node.names]
+    return imports
 
 
-def inside(module, name):
-    """The module of the package that an import names, None for one of another package."""
-    parts = [*module.split("."), *([name] if name else [])]
+def internal_module(source, name):
+    """The module of reduset that an import refers to, None for another library."""
+    parts = [*source.split("."), *([name] if name else [])]
     if parts[0] != "reduset":
         return None
     while ".".join(parts[1:]) not in TEXTS:  # the last part may be a name inside a module
@@ -63,119 +66,129 @@ def inside(module, name):
     return ".".join(parts[1:])
 
 
-def neighbours(module):
-    """The modules of the package that one imports when it runs."""
-    return {inside(source, name) for source, name, typing_only in imports_of(module) if not typing_only} - {None}
+@cache
+def internal_imports(module, type_checking=False):
+    """The modules of reduset that a module imports; those for type checkers only if asked for."""
+    return {internal_module(source, name) for source, name, only in imports_of(module) if type_checking or not only} - {None}
 
 
-def packages(module):
-    """The first names of all that a module imports."""
+def libraries(module):
+    """The top-level packages that a module imports."""
     return {source.split(".")[0] for source, _, _ in imports_of(module)}
 
 
-def room(module):
+def package(module):
     return module.split(".")[0]
 
 
-def faults(find):
-    """What ``find`` says of each module, where it says something."""
-    return {module: said for module in TEXTS if (said := find(module))}
+def failures(check):
+    """{module: failure} of the modules for which ``check`` returns one."""
+    return {module: failure for module in TEXTS if (failure := check(module))}
 
 
-def test_every_module_has_its_room():
-    assert {room(module) for module in TEXTS if module} == set(ROOMS)
+def test_every_package_has_a_layer():
+    assert {package(module) for module in TEXTS if module} == set(LAYERS)
 
 
-def test_the_tree_of_the_design_page_is_the_tree():
+def test_the_tree_on_the_design_page_is_current():
     page = PAGE.read_text(encoding="utf-8")
     assert page == with_tree(page), "make tree"
 
 
-def test_few_modules_lie_outside_the_rooms():
-    assert len(list(PACKAGE.glob("*.py"))) <= MOST_MODULES
+def test_the_number_of_top_level_modules_is_limited():
+    assert len(list(PACKAGE.glob("*.py"))) <= MAX_TOP_LEVEL_MODULES
 
 
-def test_imports_point_one_way():
-    def backwards(module):
-        mine = ROOMS.index(room(module))
-        return [
-            other for other in neighbours(module) if room(other) != room(module) and (not other or ROOMS.index(room(other)) > mine)
-        ]
+def test_imports_point_down():
+    def upward(module):
+        layer = LAYERS.index(package(module))
+        others = {other for other in internal_imports(module) if package(other) != package(module)}
+        return [other for other in others if not other or LAYERS.index(package(other)) > layer]
 
-    assert not faults(lambda module: module and backwards(module))
-
-
-def test_no_imports_run_in_a_circle():
-    graph = {module: neighbours(module) - {module} for module in TEXTS}
-    assert set(TopologicalSorter(graph).static_order()) == set(TEXTS)  # a circle raises
+    assert not failures(lambda module: module and upward(module))
 
 
-def test_the_parser_of_imports_sees_what_is_there():
-    assert {"_validate", "_archive", "kernels", "_types"} <= neighbours("mean")
-    assert "numba" in packages("_engine.compiled")
+def test_packages_import_only_public_names_of_each_other():
+    counts = Counter(
+        package(module)
+        for module in filter(None, TEXTS)
+        for other in internal_imports(module, type_checking=True)
+        if "." in other and package(other) != package(module)
+    )
+    assert not {name: count for name, count in counts.items() if count > INNER_IMPORTS.get(name, 0)}
 
 
-def test_no_private_name_is_imported_across_rooms():
+def test_there_are_no_import_cycles():
+    graph = {module: internal_imports(module) - {module} for module in TEXTS}
+    assert set(TopologicalSorter(graph).static_order()) == set(TEXTS)  # a cycle raises
+
+
+def test_the_import_parser_sees_known_imports():
+    assert {"_validate", "_archive", "kernels", "_types"} <= internal_imports("mean")
+    assert "numba" in libraries("_engine.compiled")
+
+
+def test_no_private_name_is_imported_across_packages():
     def private(module):
-        found = [
+        return [
             (source, name)
             for source, name, _ in imports_of(module)
             if source.startswith("reduset") and (name or "").startswith("_")
+            if internal_module(source, name) != name and package(internal_module(source, name)) != package(module)
         ]
-        return [each for each in found if inside(*each) != each[1] and room(inside(*each)) != room(module)]
 
-    assert not faults(private)
+    assert not failures(private)
 
 
-def test_every_room_says_what_it_holds():
-    for name in {room(module) for module in TEXTS if "." in module}:
-        said = ast.get_docstring(tree_of(name)) or ""
-        assert len(said.splitlines()) >= 3, f"{name}: what lives here, and what may be imported from where"
-        assert "May import" in said, name
+def test_every_package_documents_its_content_and_its_imports():
+    for name in {package(module) for module in TEXTS if "." in module}:
+        docstring = ast.get_docstring(syntax_tree(name)) or ""
+        assert len(docstring.splitlines()) >= 3, name
+        assert "May import" in docstring, name
         if not name.startswith("_"):
             assert "__all__" in TEXTS[name], name
 
 
-def test_a_name_of_a_class_is_used_once():
-    names = Counter(node.name for module in TEXTS for node in ast.walk(tree_of(module)) if isinstance(node, ast.ClassDef))
+def test_class_names_are_unique():
+    names = Counter(node.name for module in TEXTS for node in ast.walk(syntax_tree(module)) if isinstance(node, ast.ClassDef))
     allowed = {"CohortMap"}  # in memory and on Dask: one name for users of either
     assert not {name for name, count in names.items() if count > 1} - allowed
 
 
 def test_only_the_engine_compiles():
-    assert not faults(lambda module: room(module) != "_engine" and "numba" in packages(module))
+    assert not failures(lambda module: package(module) != "_engine" and "numba" in libraries(module))
 
 
 def test_no_module_imports_pickle_or_a_plotting_or_frame_library():
     forbidden = {"pickle", "matplotlib", "plotly", "pandas", "polars", "hypothesis", "pytest"}
-    assert not faults(lambda module: forbidden & packages(module) - ({"matplotlib"} if module == "_drawing" else set()))
+    assert not failures(lambda module: forbidden & libraries(module) - ({"matplotlib"} if module == "_drawing" else set()))
 
 
-def test_no_file_is_long():
-    assert not faults(lambda module: len(TEXTS[module].splitlines()) > MOST_LINES)
+def test_files_are_short():
+    assert not failures(lambda module: len(TEXTS[module].splitlines()) > MAX_LINES)
 
 
-def test_every_file_opens_with_what_it_is():
-    assert not faults(lambda module: not ast.get_docstring(tree_of(module)))
+def test_every_file_has_a_docstring():
+    assert not failures(lambda module: not ast.get_docstring(syntax_tree(module)))
 
 
-def test_users_never_meet_an_assertion():
-    assert not faults(lambda module: [node.lineno for node in ast.walk(tree_of(module)) if isinstance(node, ast.Assert)])
+def test_the_library_has_no_assertions():
+    assert not failures(lambda module: [node.lineno for node in ast.walk(syntax_tree(module)) if isinstance(node, ast.Assert)])
 
 
 HEAVY = ["anndata", "matplotlib", "plotly", "polars", "PIL", "dask", "onnx", "flowio", "h5py", "typer"]
-OF_SCIKIT_LEARN = ["pandas", "pyarrow", "narwhals", "rich"]  # which it imports by itself where they are installed
+IMPORTED_BY_SCIKIT_LEARN = ["pandas", "pyarrow", "narwhals", "rich"]  # if they are installed
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("modules", "heavy"),
     [
-        ("reduset, reduset.compression, reduset.io", HEAVY + OF_SCIKIT_LEARN),
+        ("reduset, reduset.compression, reduset.io", HEAVY + IMPORTED_BY_SCIKIT_LEARN),
         ("reduset.report, reduset.spectral, reduset.anndata", HEAVY),
     ],
 )
-def test_importing_the_package_imports_no_heavy_optional_one(modules, heavy):
+def test_imports_of_the_library_leave_optional_libraries_out(modules, heavy):
     code = f"import sys, {modules}; print([m for m in sys.argv[1:] if m in sys.modules])"
     out = subprocess.run([sys.executable, "-c", code, *heavy], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "[]"
@@ -187,6 +200,6 @@ def test_every_public_name_exists():
         assert hasattr(reduset, name)
 
 
-def test_the_package_lists_its_public_rooms_and_names_and_nothing_else():
-    public = {name for name in ROOMS if not name.startswith("_") and name != "cli"}
+def test_dir_lists_the_public_packages_and_names():
+    public = {name for name in LAYERS if not name.startswith("_") and name != "cli"}
     assert set(dir(reduset)) == {*reduset.__all__, *public, "__version__"}

@@ -1,4 +1,4 @@
-"""The only place that knows about speed: compiled loops over blocks, in bounded memory. Other rooms import from here, not below.
+"""The only place that knows about speed: compiled loops over blocks, in bounded memory. Other packages import from here, not below.
 
 May import: `_types`, `_messages`. To run on another device, implement the functions of this first table (n points, m queries, d
 dimensions):

@@ -4,7 +4,7 @@ Nothing heavy is imported before a command runs, so that help and completion ans
 program; 2 something about the request, said in one line; 3 done, but the tolerance asked for was not reached; 4 drift was
 found, where --fail asks for that; 130 interrupted.
 
-A command is a file with a class (`compress.py`, …), named in `commands.py`. May import: every room; none imports this one.
+A command is a file with a class (`compress.py`, …), named in `commands.py`. May import: every package; none imports this one.
 """
 
 from __future__ import annotations
