@@ -49,7 +49,7 @@ def test_no_bound_is_ever_broken(seed, kernel, ell, centre, count, reduce, refin
     size = None if reduce == "shadow" else int(rng.integers(3, 20))
     options = {"kernel": KERNELS[kernel], "centre": centre, "reduce": reduce, "ell": ell, "size": size, "refine": refine}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kernel_pca, "SPARE", spare)
+        patch.setattr(kernel_pca, "EXTRA_FUNCTIONS", spare)
         pca = ReducedKernelPCA(count, random_state=seed, **options).fit(X)
     seen = measured(X, pca, centre, count)
     for name, value in seen.items():

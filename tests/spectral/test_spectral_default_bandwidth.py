@@ -6,8 +6,8 @@ from sklearn.datasets import load_iris, make_blobs, make_circles, make_moons
 from sklearn.metrics import adjusted_rand_score
 
 from reduset.spectral import ReducedSpectralClustering
-from reduset.spectral.clustering import MAX_ATOMS
-from reduset.spectral.graph_bandwidth import graph_bandwidth
+from reduset.spectral.graph import graph_bandwidth
+from reduset.spectral.walks import MAX_ATOMS
 
 SETS = {
     "two moons": (lambda: make_moons(1000, noise=0.05, random_state=0), 2, 0.99),

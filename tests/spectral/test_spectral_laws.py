@@ -19,7 +19,7 @@ from reduset.spectral import (
     ReducedLaplacianEigenmap,
     ReducedSpectralClustering,
     WeightedNystroem,
-    memory,
+    reduction,
 )
 from reduset.spectral.graph import _connected
 
@@ -71,7 +71,7 @@ def test_a_compression_with_a_size_is_named_in_one_line():
 
 
 def test_features_that_so_few_atoms_do_not_have_are_told():
-    with pytest.warns(UserWarning, match="only 20 of the 30 components have an eigenvalue above 0 .* 20 atoms") as told:
+    with pytest.warns(UserWarning, match="only 20 of the 30 components .* 20 atoms") as told:
         model = WeightedNystroem(30, size=20, kernel=Gaussian(0.3), random_state=0).fit(cloud(60))
     assert told[0].filename == __file__
     np.testing.assert_array_equal(model.transform(cloud(60))[:, 20:], 0.0)
@@ -89,7 +89,7 @@ def test_a_cut_tells_where_more_parts_fall_apart_than_it_may_have_clusters(wante
         assert not {*labels[:50]} & {*labels[50:]}
         return
     with pytest.warns(
-        DisconnectedWarning, match=rf"3 parts .*, of 30, 20, 10 rows: which of them share one of the {wanted} clusters"
+        DisconnectedWarning, match=rf"3 disconnected parts, of 30, 20, 10 rows: which of them share one of the {wanted} clusters"
     ):
         cut.fit(X)
     assert sorted(np.bincount(cut.parts_, cut.weights_)) == [10, 20, 30]
@@ -167,7 +167,7 @@ def test_a_bound_on_the_projection_that_rounding_would_break_is_not_given():
 
 @EVERY
 def test_a_matrix_that_the_machine_cannot_hold_is_refused_before_it_is_asked_for(model, monkeypatch):
-    monkeypatch.setattr(memory, "memory", lambda: 1e5)  # room for 100 atoms
+    monkeypatch.setattr(reduction, "physical_memory", lambda: 1e5)  # room for 100 atoms
     own = "size" in model.get_params()
     told = r"matrix of 150 atoms takes 0.0 GB, .*; keep at most 100 atoms: set size \(n_components of Nystroem\), lower ell"
     with pytest.raises(MemoryError, match=told):
@@ -177,7 +177,7 @@ def test_a_matrix_that_the_machine_cannot_hold_is_refused_before_it_is_asked_for
 
 
 def test_the_memory_of_this_machine_is_known_or_without_limit():
-    assert memory.memory() > 1e8
+    assert reduction.physical_memory() > 1e8
 
 
 def test_parts_are_those_that_a_search_of_the_graph_finds():

@@ -96,9 +96,7 @@ def test_reduced_twentyfold_the_first_three_coordinates_are_those_of_all_rows(da
 @pytest.mark.parametrize("Map", MAPS)
 def test_a_graph_in_parts_is_told_and_each_part_is_one_place(Map):
     X = np.concatenate([cloud(30), cloud(20) + 100.0, cloud(10) - 100.0])
-    with pytest.warns(
-        DisconnectedWarning, match="falls into 3 parts that the kernel does not connect, of 30, 20, 10 rows: the first 2"
-    ):
+    with pytest.warns(DisconnectedWarning, match="3 disconnected parts, of 30, 20, 10 rows: the first 2"):
         ours = Map(2, kernel=Gaussian(1.5), ell=2.0).fit(X)
     at = ours.transform(X)
     for part in (slice(0, 30), slice(30, 50), slice(50, 60)):
@@ -207,7 +205,7 @@ def test_a_walk_keeps_its_stationary_shares():
     X = cloud(50)
     few = reduce_rows(X, Gaussian(0.8), "shadow", ell=2.0, rng=np.random.default_rng(0))
     steps = random_walk(few, 3, 0.5)
-    chances = dense.gaussian(few.atoms, few.atoms, 0.8) * steps.pull
+    chances = dense.gaussian(few.atoms, few.atoms, 0.8) * steps.attraction
     chances /= chances.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(steps.stationary @ chances, steps.stationary, rtol=1e-10)
     np.testing.assert_allclose(chances @ steps.functions, steps.functions * steps.eigenvalues, atol=1e-10)

@@ -135,7 +135,7 @@ def test_the_form_of_all_rows_holds_blocks_of_the_kernel_matrix_only(monkeypatch
         return kept(self, points, rows)
 
     monkeypatch.setattr(extension.KernelMaps, "at", watched)
-    monkeypatch.setattr(extension, "PAIRS_BLOCK", 2000)
+    monkeypatch.setattr(extension, "PAIRS_PER_BLOCK", 2000)
     after = all_rows(size=40).fit(X).transform(X)
     assert len(largest) > 100
     assert max(largest) <= 2000
@@ -171,7 +171,7 @@ def test_kernel_pca_by_features_is_kernel_pca_where_every_row_is_an_atom():
     ("model", "error", "message"),
     [
         (Nystroem(n_components=0), ValueError, "n_components .*got 0"),
-        (Nystroem("linear"), ValueError, "kernel='linear' is not offered"),
+        (Nystroem("linear"), ValueError, "kernel='linear' is not supported"),
         (Nystroem(reduce="luck"), ValueError, "reduce must be None, a Compression, a KernelMean, one of"),
         (WeightedNystroem(51), ValueError, "n_components .*got 51"),
         (WeightedNystroem(size=None), ValueError, "reduce='kmeans' needs size"),

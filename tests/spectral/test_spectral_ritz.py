@@ -10,7 +10,7 @@ import reference_spectral as dense
 from cases import KERNELS, cloud
 from reduset import Gaussian, compress, set_threads
 from reduset.select import KCenter
-from reduset.spectral import Nystroem, ReducedKernelPCA, extension, functions, kernel_pca
+from reduset.spectral import Nystroem, ReducedKernelPCA, components, extension, kernel_pca, ritz
 
 
 def reduced_to(count, size, **options):
@@ -50,7 +50,7 @@ def test_eigenvalues_are_those_of_the_coordinates_and_never_above_the_rows_own(s
     X, weights = cloud(60, seed=seed), np.random.default_rng(seed).integers(0, 3, 60)
     options = {"kernel": KERNELS[kernel], "centre": centre}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kernel_pca, "SPARE", spare)
+        patch.setattr(kernel_pca, "EXTRA_FUNCTIONS", spare)
         ours = reduced_to(3, size, **options).fit(X, sample_weight=weights)
     at = ours.transform(X)
     if centre:
@@ -125,7 +125,7 @@ def test_where_functions_are_many_for_the_atoms_a_span_by_more_products_serves_a
     X = np.random.default_rng(1).normal(size=(2000, d)) / np.sqrt(d)
     options = {"kernel": Gaussian(1.0), "reduce": "random", "size": 600, "centre": centre, "random_state": 0}
     rough, exact = (ReducedKernelPCA(5, eigen_solver=solver, **options).fit(X) for solver in ("auto", "dense"))
-    assert 600 // functions.FEW_PAIRS < 5 + kernel_pca.SPARE <= 600 // functions.SOME_PAIRS
+    assert 600 // components.PAIR_FRACTION < 5 + kernel_pca.EXTRA_FUNCTIONS <= 600 // ritz.BLOCK_FRACTION
     true = whole(5, centre=centre).fit(X).eigenvalues_
     assert np.all(rough.eigenvalues_ <= true * (1 + 1e-9))
     assert np.all(true - rough.eigenvalues_ <= 1.2 * (true - exact.eigenvalues_) + 1e-6 * true)
@@ -173,7 +173,7 @@ def test_single_precision_changes_less_than_the_atoms_do(centre, monkeypatch):
     X = wide_rows(2500)
     options = {"kernel": Gaussian(3.0), "reduce": "random", "size": 1200, "centre": centre, "random_state": 0}
     found = ReducedKernelPCA(3, **options).fit(X)
-    assert extension.bears_single(found.kernel_, found._functions.coefficients, 128)
+    assert extension.tolerates_single(found.kernel_, found._functions.coefficients, 128)
     exact, coordinates = in_double(ReducedKernelPCA(3, **options), X, monkeypatch)
     assert not np.array_equal(found.eigenvalues_, exact.eigenvalues_)
     np.testing.assert_allclose(found.eigenvalues_, exact.eigenvalues_, rtol=2e-6)

@@ -27,6 +27,7 @@ from reduset._validate.parameters import (
     squares_summable,
     weights,
 )
+from reduset._validate.rows import naming_columns
 from reduset._validate.values import (
     at_least,
     between,
@@ -64,6 +65,7 @@ __all__ = [
     "listed",
     "merged_integers",
     "missing",
+    "naming_columns",
     "one_of",
     "points",
     "positive",

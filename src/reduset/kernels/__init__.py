@@ -24,11 +24,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from reduset.kernels.base import Kernel, RadialKernel
+    from reduset.kernels.base import Kernel, RadialKernel, exponential
     from reduset.kernels.function import FunctionKernel
     from reduset.kernels.gaussian import Gaussian
     from reduset.kernels.laplacian import Laplacian
     from reduset.kernels.matern import Matern
+    from reduset.kernels.registry import KERNELS, as_kernel
     from reduset.kernels.student import Student
 
 __all__ = ["Gaussian", "Laplacian", "Matern", "Student"]  # the registry: each is in the file of its name, in small letters
@@ -41,6 +42,9 @@ _HOMES = {name: family for family, name in FAMILIES.items()} | {
     "FunctionKernel": "function",
     "Kernel": "base",
     "RadialKernel": "base",
+    "exponential": "base",
+    "KERNELS": "registry",
+    "as_kernel": "registry",
 }
 
 

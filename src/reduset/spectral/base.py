@@ -1,8 +1,13 @@
-"""What the estimators share: checking the data and their parameters, and the weighted atoms that stand for the data."""
+"""What the spectral estimators share: kernels by scikit-learn's names, validation, and the weighted atoms.
+
+"rbf" exp(−γ‖x − y‖²) is a Gaussian of bandwidth (2γ)^(−½); "laplacian" exp(−γ‖x − y‖₁) is a city-block Laplacian of bandwidth 1/γ.
+The default is γ = 1/d. Kernels with a non-constant diagonal (linear, polynomial) raise an error that names the alternative.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -13,17 +18,30 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from reduset import _validate
 from reduset._messages import warn
 from reduset._types import Array, KernelLike, PointsLike, SeedLike, WeightsLike
-from reduset._validate.rows import naming_columns
-from reduset.kernels import Kernel
+from reduset._validate import naming_columns
+from reduset.kernels import FAMILIES, KERNELS, FunctionKernel, Gaussian, Kernel, Laplacian, as_kernel
 from reduset.spectral.components import PrincipalComponents
 from reduset.spectral.graph import DisconnectedWarning, RandomWalk
-from reduset.spectral.kernel_names import kernel_of, rate_of, with_rate
 from reduset.spectral.reduction import WeightedAtoms, is_given, reduce_rows
+
+KERNEL_NAMES = sorted({"cosine", "rbf", *FAMILIES})
+WITH_GAMMA = "rbf", "laplacian"
+POLYNOMIAL = "expand the columns by sklearn.preprocessing.PolynomialFeatures, then use PCA"
+NEIGHBOURS = "neighbour graphs need all rows; use kernel='rbf', or scikit-learn's own class for this affinity"
+UNSUPPORTED = {
+    "linear": "use sklearn.decomposition.PCA, which costs O(n·d²)",
+    "poly": POLYNOMIAL,
+    "polynomial": POLYNOMIAL,
+    "sigmoid": "it is not positive definite; use kernel='rbf'",
+    "precomputed": "atoms are selected from points; pass the points and a kernel, or give the matrix to scikit-learn's own class",
+    "nearest_neighbors": NEIGHBOURS,
+    "precomputed_nearest_neighbors": NEIGHBOURS,
+}
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class SpectralEstimator(BaseEstimator):
-    """Base of the spectral estimators: rows become weighted atoms. Fields are scikit-learn's parameters, stored and no more."""
+    """Base of the spectral estimators: rows become weighted atoms. The fields are scikit-learn's parameters."""
 
     kernel: KernelLike | str = None
     gamma: float | None = None
@@ -34,49 +52,49 @@ class SpectralEstimator(BaseEstimator):
     _reduced: WeightedAtoms = field(init=False)
 
     def _rows(self, X: PointsLike, *, reset: bool = False) -> Any:
-        """X, checked: by the columns of the data that were fitted unless ``reset``."""
+        """X, validated; unless ``reset``, against the columns of the fitted data."""
         if not reset:
             check_is_fitted(self)
         with naming_columns(X):
-            found = validate_data(self, _validate.known(X), dtype=(np.float64, np.float32), reset=reset)
-        return _validate.points(found)
+            rows = validate_data(self, _validate.known(X), dtype=(np.float64, np.float32), reset=reset)
+        return _validate.points(rows)
 
     def _default_kernel(self, X: PointsLike, sample_weight: WeightsLike) -> Kernel:
-        """The kernel of ``kernel=None``: a Gaussian of the median bandwidth."""
-        return kernel_of(None, None, X.shape[1])
+        """The kernel of ``kernel=None``: a Gaussian with the median bandwidth."""
+        return as_kernel(None)
 
     def _reduce(self, X: PointsLike, sample_weight: WeightsLike, size: int | None, weights: str) -> WeightedAtoms:
         """The weighted atoms, also stored."""
-        gamma, parameters = with_rate(self.kernel, self.gamma, self.kernel_params)
+        gamma, parameters = separate_gamma(self.kernel, self.gamma, self.kernel_params)
         kernel: Kernel | None
         if self.kernel is not None or gamma is not None or parameters:
             kernel = kernel_of(self.kernel, gamma, X.shape[1], parameters)
         else:
             kernel = None if is_given(self.reduce) else self._default_kernel(X, sample_weight)
         rng = _validate.generator(self.random_state, "random_state")
-        self._reduced = found = reduce_rows(
+        self._reduced = reduced = reduce_rows(
             X, kernel, self.reduce, ell=self.ell, size=size, weights=weights, sample_weight=sample_weight, rng=rng
         )
-        self.atoms_, self.weights_, self.indices_ = found.atoms, found.masses, found.indices
-        self.kernel_ = found.kernel
-        self.gamma_ = rate_of(self.kernel, gamma, X.shape[1])
-        return found
+        self.atoms_, self.weights_, self.indices_ = reduced.atoms, reduced.masses, reduced.indices
+        self.kernel_ = reduced.kernel
+        self.gamma_ = resolved_gamma(self.kernel, gamma, X.shape[1])
+        return reduced
 
 
-def as_rows(values: Array, X: Any) -> Any:
-    """Numbers in the precision of the rows that they belong to: single of single."""
+def with_dtype_of(X: Any, values: Array) -> Any:
+    """Values in single precision if X is."""
     return values.astype(np.float32) if getattr(X, "dtype", None) == np.float32 else values
 
 
-def keeping_single(tags: Any) -> Any:
-    """The tags of a transformer that gives single precision back for single precision."""
+def preserving_single(tags: Any) -> Any:
+    """The tags of a transformer that preserves single precision."""
     tags.transformer_tags.preserves_dtype = ["float64", "float32"]
     return tags
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class EigenEstimator(SpectralEstimator):
-    """A spectral estimator that solves an eigenproblem of the atoms, with their weights."""
+    """A spectral estimator that solves an eigenproblem of the weighted atoms."""
 
     size: int | None = None
     weights: str = "auto"
@@ -86,48 +104,116 @@ class EigenEstimator(SpectralEstimator):
     def _weighted_atoms(self, X: PointsLike, sample_weight: WeightsLike = None) -> WeightedAtoms:
         return self._reduce(X, sample_weight, self.size, self.weights)
 
-    def _count(self, found: WeightedAtoms, name: str, wanted: Any, spare: int = 0) -> int:
-        """A number of components that the rows could give; ``spare`` is how many of them are none of the user's."""
-        if wanted is None:
-            return max(found.size - spare, 1)
-        most = max(found.n_samples - spare, 1)
-        return _validate.whole(wanted, name, 1, most, f"X has n_samples={found.n_samples}")
+    def _component_count(self, reduced: WeightedAtoms, name: str, value: Any, extra: int = 0) -> int:
+        """A valid number of components; ``extra`` further ones are computed and not returned."""
+        if value is None:
+            return max(reduced.size - extra, 1)
+        maximum = max(reduced.n_samples - extra, 1)
+        return _validate.whole(value, name, 1, maximum, f"X has n_samples={reduced.n_samples}")
 
-    def _tell_of_zeros(self, eigenvalues: Array) -> None:
-        """A word where so few atoms do not have so many components."""
-        above = int(np.count_nonzero(eigenvalues))
-        if above < len(eigenvalues):
+    def _warn_of_zeros(self, eigenvalues: Array) -> None:
+        positive = int(np.count_nonzero(eigenvalues))
+        if positive < len(eigenvalues):
             warn(
-                f"only {above} of the {len(eigenvalues)} components have an eigenvalue above 0 (to rounding, of "
+                f"only {positive} of the {len(eigenvalues)} components have a positive eigenvalue (up to rounding, of "
                 f"{len(self.atoms_)} atoms): the coordinates of the others are 0. Lower n_components, or keep more atoms",
             )
 
-    def _tell_of_parts(self, most: int, what: str) -> None:
-        """A word where the graph falls into more than ``most`` parts: how many rows each has, and ``what`` comes of it."""
+    def _warn_of_parts(self, maximum: int, consequence: str) -> None:
         masses = np.bincount(self.parts_, self.weights_)
-        if len(masses) > most:
-            told = ", ".join(f"{mass:.6g}" for mass in np.sort(masses)[::-1][:10]) + (", …" if len(masses) > 10 else "")
+        if len(masses) > maximum:
+            sizes = ", ".join(f"{mass:.6g}" for mass in np.sort(masses)[::-1][:10]) + (", …" if len(masses) > 10 else "")
             warn(
-                f"the graph falls into {len(masses)} parts that the kernel does not connect, of {told} rows: {what}. Widen the "
-                "bandwidth, or fit each part alone (parts_ has the part of every atom)",
+                f"the graph has {len(masses)} disconnected parts, of {sizes} rows: {consequence}. Widen the "
+                "bandwidth, or fit each part separately (parts_ has the part of every atom)",
                 DisconnectedWarning,
             )
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class SpectralTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EigenEstimator):
-    """A map to the values of eigenfunctions: principal components, or those of a random walk."""
+    """A map to eigenfunctions: principal components, or eigenfunctions of a random walk."""
 
     eigenvalues_: Array = field(init=False)
     _functions: PrincipalComponents | RandomWalk = field(init=False)
 
-    def _at(self, X: PointsLike) -> Array:
+    def transform(self, X: PointsLike) -> Array:
+        """(q, k) coordinates of the rows of X."""
         X = self._rows(X)
-        return as_rows(self._functions.at(self._reduced, X), X)
+        return with_dtype_of(X, self._functions.evaluate(self._reduced, X))
 
     def __sklearn_tags__(self) -> Any:
-        return keeping_single(super().__sklearn_tags__())
+        return preserving_single(super().__sklearn_tags__())
 
     @property
     def _n_features_out(self) -> int:
         return len(self.eigenvalues_)
+
+
+def has_gamma(kernel: Any) -> bool:
+    """Whether ``kernel`` is the name of a kernel with a γ."""
+    return isinstance(kernel, str) and kernel in WITH_GAMMA
+
+
+def separate_gamma(kernel: Any, gamma: float | None, parameters: Any) -> tuple[float | None, dict[str, Any]]:
+    """γ, given by itself or in ``kernel_params``, and the other parameters."""
+    if parameters is None:
+        return gamma, {}
+    if not isinstance(parameters, Mapping) or not all(isinstance(name, str) for name in parameters):
+        raise TypeError(f"kernel_params must be None or a dict of parameters by name, got {parameters!r}")
+    others = dict(parameters)
+    if has_gamma(kernel) and "gamma" in others:
+        if gamma is not None:
+            raise ValueError(f"gamma={gamma!r} and kernel_params={parameters!r} both give gamma; omit one")
+        gamma = others.pop("gamma")
+    return gamma, others
+
+
+def resolved_gamma(kernel: Any, gamma: float | None, dimension: int) -> float | None:
+    """γ of a named kernel that has one, 1/d by default."""
+    if not has_gamma(kernel):
+        return None
+    return 1.0 / dimension if gamma is None else _validate.positive(gamma, "gamma")
+
+
+def kernel_of(kernel: Any, gamma: float | None, dimension: int, parameters: Mapping[str, Any] | None = None) -> Kernel:
+    """The kernel from an argument: None (a Gaussian with the median bandwidth), a kernel, a function of rows, or a name."""
+    parameters = parameters or {}
+    if gamma is not None and not has_gamma(kernel):
+        raise ValueError(
+            f"gamma is a parameter of kernel='rbf' and 'laplacian', got gamma={gamma!r} and kernel={kernel!r}; "
+            "a kernel object has its bandwidth, (2·gamma)^-0.5 for a Gaussian"
+        )
+    if not isinstance(kernel, str):
+        return _function_with_parameters(kernel, parameters)
+    if kernel in UNSUPPORTED:
+        raise ValueError(f"kernel={kernel!r} is not supported: {UNSUPPORTED[kernel]}")
+    name = _validate.one_of(kernel, "kernel", KERNEL_NAMES)
+    if name in KERNELS and not has_gamma(name):
+        _require_known(name, parameters, [field.name for field in fields(KERNELS[name])])
+        return KERNELS[name](**{"bandwidth": "median", **parameters})
+    _require_known(name, parameters, ["gamma"] if has_gamma(name) else [])
+    rate = resolved_gamma(name, gamma, dimension)
+    if rate is None:
+        return FunctionKernel("cosine")
+    return Gaussian((2 * rate) ** -0.5) if name == "rbf" else Laplacian(1 / rate, metric="cityblock")
+
+
+def _function_with_parameters(kernel: Any, parameters: Mapping[str, Any]) -> Kernel:
+    resolved = as_kernel(kernel)
+    if not parameters:
+        return resolved
+    if isinstance(kernel, Kernel) or not isinstance(resolved, FunctionKernel):
+        raise ValueError(
+            "kernel_params needs a kernel that is a function or a name, got "
+            f"kernel_params={parameters!r} and kernel={kernel!r}; set the parameters of a kernel object when you create it"
+        )
+    return FunctionKernel(kernel, **parameters)
+
+
+def _require_known(kernel: str, parameters: Mapping[str, Any], known: list[str]) -> None:
+    for name in parameters:
+        if name not in known:
+            raise ValueError(
+                f"kernel_params: {name!r} is not a parameter of kernel={kernel!r}; it has {', '.join(known) or 'none'}"
+            )

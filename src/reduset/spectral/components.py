@@ -1,43 +1,56 @@
-"""Kernel PCA of weighted atoms (Kingravi, Vela & Gray 2013, (13) and Algorithm 1).
+"""Kernel PCA of weighted atoms (Kingravi, Vela & Gray 2013, (13) and Algorithm 1), and the eigenpairs that it needs.
 
-With masses w (W = diag w), the Gram matrix K of the atoms and K̃ = (I − 1pᵀ) K (I − p1ᵀ), p = w/Σw, centred on the weighted mean (K
-itself for the paper's form), W^½ K̃ W^½ v = λv. An eigenvector has the value e = W^(−½) v at the atoms (not W^(−¼), as Algorithm 1
-prints with W = diag √w), with Σ w e² = 1, and a point has the coordinate Σⱼ wⱼ eⱼ λ^(−½) k̃(cⱼ, x). With masses that count equal
-rows that is kernel PCA of all rows, eigenvalues included. O(m³), or O(m²) a component by iteration.
+Let w be the masses, W = diag w, p = w/Σw, and K the Gram matrix of the atoms. K̃ = (I − 1pᵀ) K (I − p1ᵀ) is K centred on the
+weighted mean; the paper's form uses K itself. The eigenproblem is W^½ K̃ W^½ v = λv. An eigenvector has the values e = W^(−½) v at
+the atoms, with Σ w e² = 1. (Algorithm 1 prints W^(−¼) with W = diag √w.) A point has the coordinate Σⱼ wⱼ eⱼ λ^(−½) k̃(cⱼ, x). If
+masses count equal rows, the result is kernel PCA of all rows, eigenvalues included. O(m³), or O(m²) a component by iteration.
 
 The pre-image of coordinates t is kernel ridge regression from coordinates to atoms, Σ w ‖c − f(t)‖² + α‖f‖², as in scikit-learn.
+
+Eigenpairs come from LAPACK for few atoms or many pairs, and from ARPACK for many atoms. "randomized" multiplies a random block with
+the matrix several times (Halko, Martinsson & Tropp 2011). It is as accurate as the others if eigenvalues decay, and less accurate
+if they do not. LAPACK costs O(m³), the others O(m²) a pair.
 """
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import cho_factor, cho_solve, eigh, qr
+from scipy.sparse.linalg import ArpackError, eigsh
 
+from reduset import _validate
+from reduset._engine import single_threaded_blas
 from reduset._types import Array, Floats
 from reduset.kernels import ANY_FAMILY, Kernel, RadialKernel
-from reduset.spectral.eigen import fix_signs, leading_pairs, padded
-from reduset.spectral.extension import bears_single, extend
+from reduset.spectral.extension import extend, tolerates_single
 from reduset.spectral.reduction import WeightedAtoms
 
-ROUNDING = 2e-12  # of the largest eigenvalue: below, there is only rounding (as in scikit-learn)
-INDEFINITE = 1e-5
+RELATIVE_ROUNDING = 2e-12  # smaller eigenvalues, relative to the largest, are rounding errors (as in scikit-learn)
+MAX_NEGATIVE = 1e-5  # a more negative eigenvalue, relative to the trace, shows an indefinite kernel
+
+SOLVERS = ("auto", "dense", "arpack", "randomized")
+SMALL, LARGE = 500, 5000  # atoms
+# "auto" iterates for at most m/20 pairs of up to 5,000 atoms, and m/10 pairs of more: beyond, LAPACK is faster
+PAIR_FRACTION, PAIR_FRACTION_LARGE = 20, 10
+EXTRA_PAIRS, BLOCK_PRODUCTS = 10, 7  # of "randomized"
 
 
 @dataclass(frozen=True)
 class PrincipalComponents:
-    """Principal components as functions on the points.
+    """Principal components as functions of a point.
 
     Attributes
     ----------
-    eigenvalues : (k,) descending, 0 where there is nothing but rounding
+    eigenvalues : (k,) descending, 0 instead of rounding errors
     eigenvectors : (m, k) values at the atoms, Σ w e² = 1
     coefficients : (m, k); a point has the coordinates k(x, atoms) @ coefficients − offsets
     offsets : (k,)
-    next_eigenvalue : the largest one left out
-    mean_norm : ‖μ̄‖ of the atoms' kernel mean, of shares that sum to 1
-    left : how much more than the eigenvalues found those of all rows can sum to; None where the rows were not looked at
+    next_eigenvalue : the largest omitted eigenvalue
+    mean_norm : ‖μ̄‖ of the atoms' kernel mean, with weights that sum to 1
+    residual_trace : bound on the sum of the rows' eigenvalues minus this sum; None if the rows were not evaluated
     """
 
     eigenvalues: Array
@@ -46,21 +59,21 @@ class PrincipalComponents:
     offsets: Array
     next_eigenvalue: float
     mean_norm: float
-    left: float | None = None
+    residual_trace: float | None = None
 
     @property
     def coordinates(self) -> Array:
         """(m, k) of the atoms."""
         return self.eigenvectors * np.sqrt(self.eigenvalues)
 
-    def at(self, reduced: WeightedAtoms, queries: Floats) -> Array:
+    def evaluate(self, reduced: WeightedAtoms, queries: Floats) -> Array:
         """(q, k) coordinates."""
-        # those that were turned towards the rows are off by far more than single precision is
-        single = self.left is not None and bears_single(reduced.kernel, self.coefficients, queries.shape[1])
+        # the error of components fitted to the rows is far above single precision
+        single = self.residual_trace is not None and tolerates_single(reduced.kernel, self.coefficients, queries.shape[1])
         return extend(reduced.kernel, reduced.atoms, self.coefficients, queries, single) - self.offsets
 
     def first(self, count: int) -> PrincipalComponents:
-        """Without the last ones, whose eigenvalues are 0."""
+        """The first components; all later eigenvalues must be 0."""
         return replace(
             self,
             eigenvalues=self.eigenvalues[:count],
@@ -72,14 +85,14 @@ class PrincipalComponents:
 
 
 def principal_components(reduced: WeightedAtoms, count: int, centre: bool = True, solver: str = "auto") -> PrincipalComponents:
-    """The ``count`` leading components of weighted atoms; eigenvalues of 0 where there are fewer."""
+    """The ``count`` leading components of weighted atoms; missing ones have an eigenvalue of 0."""
     matrix = reduced.gram()
-    shares, roots = reduced.shares, np.sqrt(reduced.masses)
-    means = matrix @ shares
-    grand = float(shares @ means)
+    p, roots = reduced.proportions, np.sqrt(reduced.masses)
+    means = matrix @ p
+    grand_mean = float(p @ means)
     if centre:
         matrix -= means[:, None]
-        matrix -= means[None, :] - grand
+        matrix -= means[None, :] - grand_mean
     matrix *= roots[:, None]
     matrix *= roots[None, :]
     values, vectors = padded(*leading_pairs(matrix, count + 1, solver), count + 1)
@@ -87,10 +100,10 @@ def principal_components(reduced: WeightedAtoms, count: int, centre: bool = True
     vectors = fix_signs(vectors / roots[:, None])
     kept, following, vectors = values[:count], float(values[count]), vectors[:, :count]
     coefficients = reduced.masses[:, None] * vectors * inverse_roots(kept)
-    if centre:  # they sum to 0 but for rounding, which a far point would show
-        coefficients -= np.outer(shares, coefficients.sum(axis=0))
+    if centre:  # their sum is 0 up to rounding, which would show at a distant point
+        coefficients -= np.outer(p, coefficients.sum(axis=0))
     offsets = means @ coefficients if centre else np.zeros(len(kept))
-    return PrincipalComponents(kept, vectors, coefficients, offsets, following, float(np.sqrt(max(grand, 0.0))))
+    return PrincipalComponents(kept, vectors, coefficients, offsets, following, float(np.sqrt(max(grand_mean, 0.0))))
 
 
 def extended_to_rows(components: PrincipalComponents, reduced: WeightedAtoms, X: Floats) -> PrincipalComponents:
@@ -106,9 +119,9 @@ def extended_to_rows(components: PrincipalComponents, reduced: WeightedAtoms, X:
 
 
 def definite(values: Array, reduced: WeightedAtoms) -> Array:
-    """Eigenvalues of the atoms, descending, above rounding; of a kernel that is no kernel they are refused."""
+    """Descending eigenvalues of the atoms without rounding errors. An indefinite kernel raises ValueError."""
     scale = reduced.peak * reduced.mass
-    if values.min() < -INDEFINITE * scale:
+    if values.min() < -MAX_NEGATIVE * scale:
         raise ValueError(
             f"the kernel must be positive definite, its matrix has the eigenvalue {values.min():.3g}; use {ANY_FAMILY}"
         )
@@ -116,19 +129,19 @@ def definite(values: Array, reduced: WeightedAtoms) -> Array:
 
 
 def above_rounding(values: Array, scale: float) -> Array:
-    """Eigenvalues, descending, with 0 for those that are rounding: centring takes the difference of matrices of that scale."""
-    return np.where(values > max(ROUNDING * values[0], 4 * np.finfo(np.float64).eps * scale), values, 0.0)
+    """Descending eigenvalues, with 0 instead of rounding errors: centring subtracts matrices of this scale."""
+    return np.where(values > max(RELATIVE_ROUNDING * values[0], 4 * np.finfo(np.float64).eps * scale), values, 0.0)
 
 
 def inverse_roots(values: Array) -> Array:
-    """λ^(−½), 0 of 0."""
+    """λ^(−½), and 0 for 0."""
     out = np.zeros_like(values)
     out[values > 0] = values[values > 0] ** -0.5
     return out
 
 
 def latent_kernel(reduced: WeightedAtoms) -> Kernel:
-    """The kernel between coordinates, whose unit is √κ, and where the units of the points' columns have no meaning."""
+    """The kernel between coordinates: their unit is √κ, and units of the points' columns do not apply."""
     kernel = reduced.kernel
     if isinstance(kernel, RadialKernel):
         width = kernel.width * np.sqrt(reduced.peak)
@@ -137,7 +150,7 @@ def latent_kernel(reduced: WeightedAtoms) -> Kernel:
 
 
 def ridge_coefficients(kernel: Kernel, coordinates: Array, reduced: WeightedAtoms, alpha: float) -> Array:
-    """(m, d) coefficients of the map from coordinates back to points: (K + α W⁻¹)⁻¹ C."""
+    """(m, d) coefficients of the map from coordinates to points: (K + α W⁻¹)⁻¹ C."""
     roots = np.sqrt(reduced.masses)
     matrix = kernel.product_gram(coordinates, coordinates)
     matrix *= roots[:, None]
@@ -145,3 +158,57 @@ def ridge_coefficients(kernel: Kernel, coordinates: Array, reduced: WeightedAtom
     matrix[np.diag_indices_from(matrix)] += alpha
     factor = cho_factor(matrix, overwrite_a=True, check_finite=False)
     return np.asarray(roots[:, None] * cho_solve(factor, roots[:, None] * reduced.atoms, check_finite=False))
+
+
+def leading_pairs(matrix: Array, count: int, solver: str = "auto") -> tuple[Array, Array]:
+    """The ``count`` largest eigenvalues, descending, and unit eigenvectors, (m, count). The matrix is overwritten."""
+    _validate.one_of(solver, "eigen_solver", SOLVERS)
+    m = len(matrix)
+    count = min(count, m)
+    max_iterated = 0 if m <= SMALL else m // (PAIR_FRACTION if m <= LARGE else PAIR_FRACTION_LARGE)
+    if solver == "randomized" and count + EXTRA_PAIRS < m:
+        return _randomized(matrix, count)
+    iterates = solver == "arpack" or (solver == "auto" and count <= max_iterated)
+    if iterates and count < m - 1:
+        start = np.random.default_rng(0).uniform(-1.0, 1.0, m)  # fixed, for a reproducible result
+        try:
+            values, vectors = eigsh(matrix, count, which="LA", v0=start, ncv=min(m, max(2 * count + 1, count + 20)))
+        except ArpackError:  # no convergence
+            values, vectors = _dense(matrix, count)
+    else:
+        values, vectors = _dense(matrix, count)
+    order = np.argsort(-values, kind="stable")
+    return values[order], vectors[:, order]
+
+
+def _randomized(matrix: Array, count: int) -> tuple[Array, Array]:
+    block = np.random.default_rng(0).normal(size=(len(matrix), count + EXTRA_PAIRS))
+    for _ in range(BLOCK_PRODUCTS):
+        block = qr(matrix @ block, mode="economic", overwrite_a=True, check_finite=False)[0]
+    values, rotation = eigh(block.T @ (matrix @ block), check_finite=False)
+    return values[::-1][:count], np.asarray(block @ rotation[:, ::-1][:, :count])
+
+
+def _dense(matrix: Array, count: int) -> tuple[Array, Array]:
+    m = len(matrix)
+    with single_threaded_blas() if m <= SMALL else nullcontext():  # threads would wait for each other
+        # the transpose has the column order of LAPACK and needs no copy
+        values, vectors = eigh(matrix.T, subset_by_index=(m - count, m - 1), overwrite_a=True, check_finite=False)
+    return values, vectors
+
+
+def padded(values: Array, vectors: Array, count: int) -> tuple[Array, Array]:
+    """``count`` pairs, filled with zeros."""
+    missing = max(count - len(values), 0)
+    return np.pad(values, (0, missing)), np.pad(vectors, ((0, 0), (0, missing)))
+
+
+def signs(vectors: Array) -> Array:
+    """The sign of the largest entry of each column; 1 for a column of zeros."""
+    largest = np.argmax(np.abs(vectors), axis=0)
+    return np.where(vectors[largest, np.arange(vectors.shape[1])] < 0, -1.0, 1.0)
+
+
+def fix_signs(vectors: Array) -> Array:
+    """The columns with their largest entry positive."""
+    return np.asarray(vectors * signs(vectors))

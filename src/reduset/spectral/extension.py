@@ -1,4 +1,4 @@
-"""From atoms to any point: Σⱼ k(x, cⱼ) Aⱼₖ for many x and all k at once. O(m) a point; blocks of the matrix are thrown away."""
+"""Functions of the atoms at any point: Σⱼ k(x, cⱼ) Aⱼₖ for many x and all k at once. O(m) a point, in blocks of bounded memory."""
 
 from __future__ import annotations
 
@@ -9,49 +9,48 @@ import numpy as np
 
 from reduset._engine import KernelMaps, blocks, has_single_products, product_matrix, run_all
 from reduset._types import Array, Floats, Indices
-from reduset.kernels import Kernel, RadialKernel
-from reduset.kernels.base import exponential
+from reduset.kernels import Kernel, RadialKernel, exponential
 
-PAIRS_BLOCK = 1 << 22
-ROWS_AT_ONCE = 512
-SINGLE = 2.0**-22  # of κ: what single precision leaves open of a kernel value
-QUIET = 1e-5  # of √κ: noise of a function's values whose square no eigenvalue shows
+PAIRS_PER_BLOCK = 1 << 22
+ROWS_PER_BLOCK = 512
+SINGLE_ERROR = 2.0**-22  # of a kernel value in single precision, relative to κ
+MAX_NOISE = 1e-5  # of function values, relative to √κ; its square does not change an eigenvalue
 
 
 def mapped_blocks(
     kernel: Kernel, atoms: Array, coefficients: Array, queries: Floats, rows: Indices | None = None, single: bool = False
 ) -> Iterator[tuple[int, int, Array]]:
-    """(start, stop, values of the functions Σⱼ Aⱼₖ k(·, cⱼ)/κ at these queries, (stop − start, p)), A the (m, p) coefficients.
+    """(start, stop, (stop − start, p) values of Σⱼ Aⱼₖ k(·, cⱼ)/κ at these queries), A the (m, p) coefficients.
 
-    Where ``rows`` are given, only these of the queries are looked at, and counted. ``single`` where k/κ to 1e-7 will do.
+    With ``rows``, only these rows of the queries are evaluated and counted. ``single`` allows a precision of 1e-7 for k/κ.
     """
-    at = _functions(kernel, atoms, coefficients, single)
-    for a, b in blocks(len(queries if rows is None else rows), max(1, PAIRS_BLOCK // len(atoms))):
-        yield a, b, at(queries[a:b]) if rows is None else at(queries, rows[a:b])
+    evaluate = _functions(kernel, atoms, coefficients, single)
+    for a, b in blocks(len(queries if rows is None else rows), max(1, PAIRS_PER_BLOCK // len(atoms))):
+        yield a, b, evaluate(queries[a:b]) if rows is None else evaluate(queries, rows[a:b])
 
 
 def _functions(kernel: Kernel, atoms: Array, coefficients: Array, single: bool) -> Callable[..., Array]:
-    """A function of points, and rows of them, that gives the values there."""
+    """A callable that takes points, and optionally rows of them, and returns the values there."""
     if isinstance(kernel, RadialKernel):
         shape = kernel.product(atoms.shape[1])
         return KernelMaps(atoms, coefficients, kernel.frame(atoms, shape), shape.profile, single).at
 
-    def at(points: Floats, rows: Indices | None = None) -> Array:
+    def evaluate(points: Floats, rows: Indices | None = None) -> Array:
         return products_of(kernel.product_gram(atoms, points if rows is None else points[rows]).T, coefficients)
 
-    return at
+    return evaluate
 
 
 def extended_blocks(
     kernel: Kernel, atoms: Array, coefficients: Array, queries: Floats, rows: Indices | None = None, single: bool = False
 ) -> Iterator[tuple[int, int, Array]]:
-    """The same of the functions Σⱼ Aⱼₖ k(·, cⱼ)."""
+    """As `mapped_blocks`, for the functions Σⱼ Aⱼₖ k(·, cⱼ)."""
     scaled = coefficients * exponential(kernel.log_energy(atoms.shape[1]))
     return mapped_blocks(kernel, atoms, scaled, queries, rows, single)
 
 
 def extend(kernel: Kernel, atoms: Array, coefficients: Array, queries: Floats, single: bool = False) -> Array:
-    """(q, p) values at the queries of the functions Σⱼ Aⱼₖ k(·, cⱼ), A the (m, p) coefficients."""
+    """(q, p) values of the functions Σⱼ Aⱼₖ k(·, cⱼ) at the queries, A the (m, p) coefficients."""
     out = np.empty((len(queries), coefficients.shape[1]))
     for a, b, values in extended_blocks(kernel, atoms, coefficients, queries, single=single):
         out[a:b] = values
@@ -59,13 +58,13 @@ def extend(kernel: Kernel, atoms: Array, coefficients: Array, queries: Floats, s
 
 
 def products_of(matrix: Array, block: Array) -> Array:
-    """``matrix @ block`` by our own threads, so that the result is the same whatever their number."""
+    """``matrix @ block`` in our own threads, so that the result does not depend on their number."""
     out = np.empty((len(matrix), block.shape[1]))
 
     def fill(a: int, b: int) -> None:
         np.matmul(matrix[a:b], block, out=out[a:b])
 
-    run_all([partial(fill, a, b) for a, b in blocks(len(matrix), ROWS_AT_ONCE)], blas=True)
+    run_all([partial(fill, a, b) for a, b in blocks(len(matrix), ROWS_PER_BLOCK)], blas=True)
     return out
 
 
@@ -78,14 +77,11 @@ def atoms_matrix(kernel: Kernel, atoms: Array, single: bool = False) -> Array:
 
 
 def offers_single(kernel: Kernel, dimension: int) -> bool:
-    """Whether ``single`` makes a difference."""
+    """Whether single precision is available for this kernel."""
     return isinstance(kernel, RadialKernel) and has_single_products(kernel.product(dimension).profile, dimension)
 
 
-def bears_single(kernel: Kernel, coefficients: Array, dimension: int) -> bool:
-    """Whether functions may be looked at in single precision, whose roundings their coefficients magnify.
-
-    Of functions that hardly vary they do so the most: these would seem to vary by more than they do.
-    """
-    noise = SINGLE * exponential(kernel.log_energy(dimension) / 2) * np.linalg.norm(coefficients, axis=0).max(initial=0.0)
-    return offers_single(kernel, dimension) and bool(noise <= QUIET)
+def tolerates_single(kernel: Kernel, coefficients: Array, dimension: int) -> bool:
+    """Whether single precision suffices: the large coefficients of nearly constant functions magnify its rounding errors."""
+    noise = SINGLE_ERROR * exponential(kernel.log_energy(dimension) / 2) * np.linalg.norm(coefficients, axis=0).max(initial=0.0)
+    return offers_single(kernel, dimension) and bool(noise <= MAX_NOISE)

@@ -1,142 +1,179 @@
-"""Random walks on weighted atoms: diffusion maps, Laplacian eigenmaps and normalised cuts are all functions of one eigenproblem.
+"""Random walks on weighted atoms, the eigenproblem of diffusion maps, Laplacian eigenmaps and normalised cuts.
 
-With shares p, kernel values k and q = Σⱼ pⱼ k(·, cⱼ), the density at an atom (Coifman & Lafon 2006; on weighted atoms the form (15)
-of Kingravi, Vela & Gray 2013),
+Let p be the proportions of mass, k the kernel values and q = Σⱼ pⱼ k(·, cⱼ) the density at an atom. (Coifman & Lafon 2006; on
+weighted atoms the form (15) of Kingravi, Vela & Gray 2013.) The probability of a step from x to atom j is
 
     a(x, j) = k(x, cⱼ) bⱼ / Σₗ k(x, cₗ) bₗ,    bⱼ = pⱼ / qⱼ^α
 
-is the chance to step from x to atom j. α = 0 keeps the density in the walk, 1 takes it out and leaves the shape. The walk among
-atoms has the stationary shares π, and is symmetric in their sense: π^½ a π^(−½) = S, S v = λv, ψ = v π^(−½), with Σ π ψ² = 1. The
-first pair, 1 and a constant, is taken out beforehand, so that it is the right one however many eigenvalues are 1. A point has
-ψ(x) = Σⱼ a(x, j) ψⱼ / λ, which at the atoms is ψ itself. Atoms that stand for equal rows give what the walk on all rows
-gives. O(m³), or O(m²) a pair; O(m) a point.
+α = 0 keeps the density in the walk; α = 1 removes it and leaves the geometry. The walk among atoms has the stationary distribution
+π and is self-adjoint under it: π^½ a π^(−½) = S, S v = λv, ψ = v π^(−½), with Σ π ψ² = 1. The first pair, 1 and a constant, is
+removed beforehand, which is also right if several eigenvalues are 1. A point has ψ(x) = Σⱼ a(x, j) ψⱼ / λ, which equals ψ at the
+atoms. If atoms represent equal rows, the result is the walk on all rows. O(m³), or O(m²) a pair; O(m) a point.
+
+`graph_bandwidth` computes a bandwidth that connects each cluster and keeps clusters separate, h² = 3 · mean d₇². Here d₇ is the
+distance of a row to its 7th distinct neighbour, as in self-tuning spectral clustering (Zelnik-Manor & Perona 2004), in a sample of
+1,000 rows. In a larger sample neighbours would come closer while clusters stay where they are. The root mean square follows the
+sparse clusters; a median would turn their rows into outliers. O(1,000² d).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
 
 from reduset._engine import SQUARED, blocks
 from reduset._types import Array, Floats
 from reduset.kernels import ANY_FAMILY, RadialKernel
-from reduset.spectral.eigen import fix_signs, leading_pairs, padded
-from reduset.spectral.extension import ROWS_AT_ONCE, mapped_blocks
-from reduset.spectral.reduction import WeightedAtoms
+from reduset.spectral.components import fix_signs, leading_pairs, padded
+from reduset.spectral.extension import ROWS_PER_BLOCK, mapped_blocks
+from reduset.spectral.reduction import WeightedAtoms, row_masses
 
-ROUNDING = 1e-12  # eigenvalues below are none: the walk has forgotten where it was after one step
-APART = 1e-9  # an eigenvalue within this of 1: the walk does not leave a part of the atoms in any time of interest
-EDGES = (1e-12, 1e-9, 1e-6)  # the faintest edges that connect, the first that leaves more than one part
-FAR = 1e-290  # sums of kernel values below have lost their digits
+ROUNDING = 1e-12  # smaller eigenvalues are 0
+DISCONNECTED = 1e-9  # an eigenvalue within this distance of 1 shows a disconnected graph
+EDGE_THRESHOLDS = (1e-12, 1e-9, 1e-6)  # the first that leaves more than one part defines the parts
+MIN_SUM = 1e-290  # smaller sums of kernel values have lost their digits
+
+NEIGHBOUR, SAMPLE_SIZE, FACTOR = 7, 1000, 3.0
+MAX_QUANTILE = 0.99  # larger neighbour distances are clipped
 
 
 class DisconnectedWarning(UserWarning):
-    """The graph of the atoms falls into parts."""
+    """The graph of the atoms is disconnected."""
 
 
 @dataclass(frozen=True)
 class RandomWalk:
-    """A random walk on atoms by its eigenfunctions, without the constant one.
+    """A random walk on atoms: its eigenfunctions except the constant one.
 
     Attributes
     ----------
     eigenvalues : (k,) descending, in [0, 1]
     functions : (m, k) ψ at the atoms
     stationary : (m,) π
-    pull : (m,) b
-    parts : (m,) the part of the graph that each atom belongs to, numbered from 0
+    attraction : (m,) b
+    parts : (m,) the connected component of each atom, numbered from 0
     """
 
     eigenvalues: Array
     functions: Array
     stationary: Array
-    pull: Array
+    attraction: Array
     parts: NDArray[np.int64]
 
-    def at(self, reduced: WeightedAtoms, queries: Floats) -> Array:
-        """(q, k) ψ at the queries. So far from all atoms that the kernel vanishes, a step leads to the nearest atom."""
+    def evaluate(self, reduced: WeightedAtoms, queries: Floats) -> Array:
+        """(q, k) ψ at the queries. If the kernel vanishes at all atoms, a step leads to the nearest atom."""
         out = np.empty((len(queries), len(self.eigenvalues)))
         inverse = np.zeros_like(self.eigenvalues)
         np.divide(1.0, self.eigenvalues, out=inverse, where=self.eigenvalues > 0)
-        scaled = np.column_stack([self.functions * self.pull[:, None], self.pull])
+        scaled = np.column_stack([self.functions * self.attraction[:, None], self.attraction])
         for a, b, sums in mapped_blocks(reduced.kernel, reduced.atoms, scaled, queries):
-            far = np.flatnonzero(sums[:, -1] < FAR)
-            sums[far, -1] = 1.0
+            distant = np.flatnonzero(sums[:, -1] < MIN_SUM)
+            sums[distant, -1] = 1.0
             out[a:b] = sums[:, :-1] / sums[:, -1:]
-            if len(far):
-                out[a + far] = self.functions[_nearest_from_afar(reduced, queries[a:b][far])]
+            if len(distant):
+                out[a + distant] = self.functions[_nearest_to_distant(reduced, queries[a:b][distant])]
         return np.asarray(out * inverse)
 
 
-def _nearest_from_afar(reduced: WeightedAtoms, queries: Floats) -> NDArray[np.int64]:
-    """The nearest atom of points so far away that distances to the atoms hardly differ: (q,)."""
+def _nearest_to_distant(reduced: WeightedAtoms, queries: Floats) -> NDArray[np.int64]:
+    """(q,) the nearest atom of points so distant that their distances to the atoms are almost equal."""
     kernel, atoms = reduced.kernel, reduced.atoms
     if not isinstance(kernel, RadialKernel):
         return np.argmax(kernel.product_gram(queries, atoms), axis=1)
     frame = kernel.plain_frame(atoms)
     Q, A = frame.apply(queries), frame.apply(atoms)
     if kernel.product(atoms.shape[1]).profile.metric == SQUARED:
-        return np.argmin((A**2).sum(axis=1) - 2 * Q @ A.T, axis=1)  # without the length of the query, in which all else would drown
+        return np.argmin((A**2).sum(axis=1) - 2 * Q @ A.T, axis=1)  # the query's length would cancel the differences
     return np.array([np.argmin(np.abs(A - query).sum(axis=1)) for query in Q])
 
 
 def random_walk(reduced: WeightedAtoms, count: int, alpha: float, solver: str = "auto") -> RandomWalk:
-    """The ``count`` slowest eigenfunctions of the walk; with eigenvalue 0 those that so few atoms do not have."""
+    """The ``count`` slowest eigenfunctions of the walk; missing ones have the eigenvalue 0."""
     matrix = reduced.products()
     if matrix.min() < -1e-12:
         raise ValueError(
-            f"the kernel must not be negative, since its values are chances to step; got {matrix.min():.3g}: use {ANY_FAMILY}"
+            f"the kernel must not be negative, because its values are probabilities; got {matrix.min():.3g}: use {ANY_FAMILY}"
         )
-    shares = reduced.shares
-    density = matrix @ shares
+    p = reduced.proportions
+    density = matrix @ p
     with np.errstate(all="ignore"):
-        pull = shares / density**alpha
-        degrees = pull * (matrix @ pull)
+        attraction = p / density**alpha
+        degrees = attraction * (matrix @ attraction)
         stationary = degrees / degrees.sum()
-    if not stationary.min() > 0:  # nor where it is no number
+    if not stationary.min() > 0:  # also for NaN
         raise ValueError(
             f"alpha must keep powers of the density within floating point, got {alpha:g} for densities between {density.min():.3g} "
             f"and {density.max():.3g} of the highest possible; 0 to 1 is usual"
         )
-    scale = pull / np.sqrt(degrees)
+    scale = attraction / np.sqrt(degrees)
     matrix *= scale[:, None]
     matrix *= scale[None, :]
     roots = np.sqrt(stationary)
-    for a, b in blocks(len(roots), ROWS_AT_ONCE):  # no second matrix
+    for a, b in blocks(len(roots), ROWS_PER_BLOCK):  # avoids a second matrix
         matrix[a:b] -= roots[a:b, None] * roots[None, :]
     values, vectors = padded(*leading_pairs(matrix, count, solver), count)
     values = np.where(values > ROUNDING, np.minimum(values, 1.0), 0.0)
     functions = fix_signs(vectors / roots[:, None])
     del matrix
-    parts = _parts(reduced, scale) if values[0] > 1 - APART else np.zeros(reduced.size, np.int64)
-    return RandomWalk(values, functions, stationary, pull, parts)
+    parts = _parts(reduced, scale) if values[0] > 1 - DISCONNECTED else np.zeros(reduced.size, np.int64)
+    return RandomWalk(values, functions, stationary, attraction, parts)
 
 
 def _parts(reduced: WeightedAtoms, scale: Array) -> NDArray[np.int64]:
-    """Which part of the graph each atom belongs to."""
-    chances = reduced.products()
-    chances *= scale[:, None]
-    chances *= scale[None, :]
-    for faintest in EDGES:
-        labels = _connected(chances, faintest)
+    """The connected component of each atom."""
+    probabilities = reduced.products()
+    probabilities *= scale[:, None]
+    probabilities *= scale[None, :]
+    for threshold in EDGE_THRESHOLDS:
+        labels = _connected(probabilities, threshold)
         if labels.max() > 0:
             break
     return labels
 
 
-def _connected(chances: Array, faintest: float) -> NDArray[np.int64]:
-    """The parts that edges above ``faintest`` connect, row by row: a sparse graph of m² edges would take several matrices."""
-    labels = np.full(len(chances), -1)
-    for start in range(len(chances)):
+def _connected(probabilities: Array, threshold: float) -> NDArray[np.int64]:
+    """Connected components of edges above the threshold, row by row: a sparse graph of m² edges would take several matrices."""
+    labels = np.full(len(probabilities), -1)
+    for start in range(len(probabilities)):
         if labels[start] >= 0:
             continue
         front, part = np.array([start]), labels.max() + 1
         while len(front):
             labels[front] = part
-            reached = np.zeros(len(chances), bool)
-            for a, b in blocks(len(front), ROWS_AT_ONCE):
-                reached |= (chances[front[a:b]] > faintest).any(axis=0)
+            reached = np.zeros(len(probabilities), bool)
+            for a, b in blocks(len(front), ROWS_PER_BLOCK):
+                reached |= (probabilities[front[a:b]] > threshold).any(axis=0)
             front = np.flatnonzero(reached & (labels < 0))
     return labels
+
+
+def graph_bandwidth(X: Floats, sample_weight: Any = None) -> float | None:
+    """The bandwidth for rows (n, d) with weights (n,); None for fewer than two distinct rows."""
+    rows, masses = _distinct(X, row_masses(X, sample_weight))
+    if len(rows) < 2:
+        return None
+    centred = rows - rows.mean(axis=0)
+    rank = min(NEIGHBOUR, len(rows) - 1)
+    distances = np.partition(cdist(centred, centred), rank, axis=1)[:, rank]
+    order = np.argsort(distances)
+    position = int(np.searchsorted(np.cumsum(masses[order]), MAX_QUANTILE * masses.sum()))
+    distances = np.minimum(distances, distances[order[min(position, len(order) - 1)]])
+    scale = float(distances.max())
+    if not 0 < scale < np.inf:
+        return None
+    return float(scale * np.sqrt(FACTOR * np.average(np.square(distances / scale), weights=masses)))
+
+
+def _distinct(X: Floats, weights: Array) -> tuple[Array, Array]:
+    """The distinct rows of a sample with a fixed seed, and the weight of each."""
+    present = np.flatnonzero(weights > 0)
+    if len(present) > SAMPLE_SIZE:
+        probabilities = weights[present] / weights[present].sum()
+        present = np.sort(np.random.default_rng(0).choice(present, SAMPLE_SIZE, replace=False, p=probabilities))
+        weights = np.ones(len(weights))
+    rows, inverse = np.unique(np.asarray(X[present], np.float64), axis=0, return_inverse=True)
+    return rows, np.asarray(np.bincount(inverse.ravel(), weights[present]), np.float64)

@@ -24,12 +24,12 @@ from reduset._messages import warn
 from reduset._types import Array, KernelLike, PointsLike
 from reduset._validate import seeded
 from reduset.select import Shadow
-from reduset.spectral.base import SpectralEstimator, SpectralTransformer, as_rows, keeping_single
+from reduset.spectral.base import SpectralEstimator, SpectralTransformer, preserving_single, with_dtype_of
 from reduset.spectral.components import extended_to_rows, principal_components
 from reduset.spectral.extension import extend
 from reduset.spectral.reduction import WeightedAtoms, is_given
 
-LEAST = 1e-12  # eigenvalues below count as this, as in scikit-learn
+MIN_EIGENVALUE = 1e-12  # smaller ones are replaced by it, as in scikit-learn
 
 
 @seeded
@@ -41,11 +41,11 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SpectralEstima
     ----------
     kernel : as of `ReducedKernelPCA`; "rbf" by default, as in scikit-learn
     gamma : float, optional
-        Of "rbf" and "laplacian"; 1/d if not given.
+        Of "rbf" and "laplacian". Default: 1/d.
     kernel_params : dict, optional
-        Further parameters of a kernel that is a function, or of one by its name.
+        Parameters of a kernel function or of a named kernel.
     n_components : int
-        The number of atoms, and of features; of "shadow" the most.
+        The number of atoms and of features; for "shadow" the maximum.
     reduce : "random", the name of a selector, a selector, None (every row), a Compression or a KernelMean
     ell : float
         Of "shadow".
@@ -55,7 +55,7 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SpectralEstima
     ----------
     components_ : (m, d)
         The atoms.
-    component_indices_ : (m,) rows, or None where atoms are new points
+    component_indices_ : (m,) rows, or None if the atoms are new points
     normalization_ : (m, m)
         K_mm^(−½).
 
@@ -73,17 +73,17 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SpectralEstima
     reduce: Any = "random"
 
     def fit(self, X: PointsLike, y: Any = None) -> Self:
-        """Choose the atoms and factor their kernel matrix."""
+        """Select the atoms and factor their kernel matrix."""
         X = self._rows(X, reset=True)
-        asked = _validate.whole(self.n_components, "n_components", 1)
-        chooses = self.reduce is not None and not is_given(self.reduce)
-        found = self._reduce(X, None, asked if chooses else None, "auto")
-        ends = self.reduce == "shadow" if isinstance(self.reduce, str) else isinstance(self.reduce, Shadow)
-        if asked > len(X) and not ends and chooses:
-            warn(f"n_components={asked} is more than the {len(X)} rows: every row becomes an atom; lower n_components")
-        self.components_, self.component_indices_ = found.atoms, found.indices
-        values, vectors = eigh(found.gram(), overwrite_a=True, check_finite=False)
-        self.normalization_ = (vectors / np.sqrt(np.maximum(values, LEAST))) @ vectors.T
+        count = _validate.whole(self.n_components, "n_components", 1)
+        selects = self.reduce is not None and not is_given(self.reduce)
+        reduced = self._reduce(X, None, count if selects else None, "auto")
+        is_shadow = self.reduce == "shadow" if isinstance(self.reduce, str) else isinstance(self.reduce, Shadow)
+        if selects and not is_shadow and count > len(X):
+            warn(f"n_components={count} is more than the {len(X)} rows: every row becomes an atom; lower n_components")
+        self.components_, self.component_indices_ = reduced.atoms, reduced.indices
+        values, vectors = eigh(reduced.gram(), overwrite_a=True, check_finite=False)
+        self.normalization_ = (vectors / np.sqrt(np.maximum(values, MIN_EIGENVALUE))) @ vectors.T
         return self
 
     @property
@@ -93,10 +93,10 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SpectralEstima
     def transform(self, X: PointsLike) -> Array:
         """(q, m) features; 0 far from all atoms."""
         X = self._rows(X)
-        return as_rows(extend(self.kernel_, self.components_, self.normalization_, X), X)
+        return with_dtype_of(X, extend(self.kernel_, self.components_, self.normalization_, X))
 
     def __sklearn_tags__(self) -> Any:
-        return keeping_single(super().__sklearn_tags__())
+        return preserving_single(super().__sklearn_tags__())
 
 
 @seeded
@@ -143,23 +143,19 @@ class WeightedNystroem(SpectralTransformer):
     row_eigenvectors_: Array | None = field(init=False)
 
     def fit(self, X: PointsLike, y: Any = None) -> Self:
-        """Choose the atoms and solve their weighted eigenproblem."""
+        """Select the atoms and solve their weighted eigenproblem."""
         X = self._rows(X, reset=True)
         all_rows = _validate.flag(self.all_rows, "all_rows")
-        found = self._weighted_atoms(X)
-        count = self._count(found, "n_components", self.n_components)
-        self._functions = components = principal_components(found, count, False, self.eigen_solver)
+        reduced = self._weighted_atoms(X)
+        count = self._component_count(reduced, "n_components", self.n_components)
+        self._functions = components = principal_components(reduced, count, False, self.eigen_solver)
         self.eigenvalues_, self.eigenvectors_ = components.eigenvalues, components.eigenvectors
         self.row_eigenvectors_ = None
         if all_rows:
-            self._functions = extended_to_rows(components, found, X)
+            self._functions = extended_to_rows(components, reduced, X)
             self.row_eigenvectors_ = self._functions.eigenvectors
             # transform evaluates the kernel with the rows, which become its atoms
             n = len(X)
-            self._reduced = WeightedAtoms(np.array(X, np.float64), np.ones(n), found.kernel, np.arange(n), n, None)
-        self._tell_of_zeros(self.eigenvalues_)
+            self._reduced = WeightedAtoms(np.array(X, np.float64), np.ones(n), reduced.kernel, np.arange(n), n, None)
+        self._warn_of_zeros(self.eigenvalues_)
         return self
-
-    def transform(self, X: PointsLike) -> Array:
-        """(q, k) features; 0 far from all atoms, or from all rows with ``all_rows=True``."""
-        return self._at(X)

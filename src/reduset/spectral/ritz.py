@@ -1,87 +1,181 @@
-"""Components of the atoms, turned towards those of all rows (Rayleigh & Ritz).
+"""Components of the atoms, rotated towards the components of all rows (Rayleigh & Ritz).
 
-The p leading components of the atoms, or nearly these, span a space S of functions, orthonormal in the kernel's geometry. In it the
-operator of all rows is the p×p covariance of the rows' coordinates, and its eigenvectors are the best components of the rows that S
-has. What the quantisation did to the leading components by mixing them with each other and with the next ones is undone; with all m
-this is Nyström's approximation followed by PCA, at O(n·m·p) instead of O(n·m²).
+Let S be the span of p functions of the atoms, orthonormal in the geometry of the kernel. Within S the operator of all rows is the
+p×p covariance of the rows' coordinates, and its eigenvectors are the best components of the rows in S. This undoes the mixing of
+components by the quantisation. With all m functions it is Nyström's approximation followed by PCA, at O(n·m·p) instead of O(n·m²).
 
-Two facts make it a certificate, whatever the atoms: its eigenvalues θ are never above the rows' own λ, and all λ sum to the trace
-of the operator, which is known (κ; centred, κ − ‖μ‖², where ‖μ‖ is at least its part within S). So Σ(λᵢ − θᵢ) over the p is at most
-what the trace has left, ``PrincipalComponents.left``.
+The result has a certificate for any atoms. Its eigenvalues θ are never above the rows' eigenvalues λ. All λ sum to the trace of the
+operator, which is known: κ, or centred κ − ‖μ‖², where ‖μ‖ is at least its part within S. So Σ(λᵢ − θᵢ) over the p functions is at
+most the rest of the trace, ``PrincipalComponents.residual_trace``.
+
+Only the span of the functions matters, so for many atoms they come from products with a block. The span of a random block after one
+product (three if p is not far below m) contains the leading directions up to the ratio of the eigenvalue of order p to theirs
+(Halko, Martinsson & Tropp 2011). The Gram matrix K stays as it is; the block is centred and weighted instead. The last product
+yields the values of the functions at the atoms. O(m²·p).
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
-from scipy.linalg import eigh
+from scipy.linalg import eigh, qr
 
 from reduset._engine import single_threaded_blas
 from reduset._types import Array, Floats
-from reduset.spectral.components import PrincipalComponents, above_rounding, inverse_roots
-from reduset.spectral.eigen import signs
-from reduset.spectral.extension import bears_single, extend, extended_blocks
-from reduset.spectral.functions import AtomFunctions
+from reduset.spectral.components import (
+    PAIR_FRACTION,
+    SMALL,
+    PrincipalComponents,
+    above_rounding,
+    definite,
+    inverse_roots,
+    principal_components,
+    signs,
+)
+from reduset.spectral.extension import extend, extended_blocks, offers_single, products_of, tolerates_single
 from reduset.spectral.reduction import WeightedAtoms
 
-SPARE = 50  # functions looked at beyond those asked for: the error falls about tenfold with them
+EXTRA_FUNCTIONS = 50  # beyond the requested components: they reduce the error about tenfold
+BLOCK_FRACTION = 5  # up to m/5 functions, products with a block are several times faster than a decomposition
+EXTRA_PRODUCTS = 2  # for more than m/20 functions, which the remaining spectrum is closer to
+MIN_MEAN = 1e-10  # of κ: a smaller part of the mean outside the span is rounding
 
 
-def rayleigh_ritz(
-    functions: AtomFunctions, reduced: WeightedAtoms, X: Floats, shares: Array, count: int, centre: bool
-) -> PrincipalComponents:
-    """The ``count`` best components of the rows X within the span of p functions of the atoms, p ≥ count.
+@dataclass(frozen=True)
+class AtomFunctions:
+    """Orthonormal functions Σⱼ Aⱼₖ k(·, cⱼ), k = 1 … p.
 
-    ``shares`` are those of the rows of the mass, (n,), summing to 1.
+    Attributes
+    ----------
+    coefficients : (m, p) A
+    offsets : (p,) inner products with the atoms' kernel mean μ̄, about which moments are computed; 0 without centring
+    mean_norm : ‖μ̄‖
+    at_atoms : (m, p) values at the atoms, or None if they are unknown
     """
-    with single_threaded_blas():  # of narrow matrices, where more threads wait for each other
-        return _turned(functions, reduced, X, shares, count, centre)
+
+    coefficients: Array
+    offsets: Array
+    mean_norm: float
+    at_atoms: Array | None
 
 
-def _turned(
-    functions: AtomFunctions, reduced: WeightedAtoms, X: Floats, shares: Array, count: int, centre: bool
-) -> PrincipalComponents:
-    means, second, trace = *_moments(functions, reduced, X, shares), reduced.peak
-    offsets = np.zeros_like(means)
-    if centre:
-        offsets = functions.heights + means
-        second = second - np.outer(means, means)
-        trace -= min(float(offsets @ offsets), trace)
-    values, vectors = eigh(second, check_finite=False)
-    values = above_rounding(values[::-1] * reduced.mass, reduced.peak * reduced.mass)
-    left = max(trace * reduced.mass - float(values.sum()), 0.0)
-    vectors = vectors[:, ::-1][:, :count] * (values[:count] > 0)
-    coefficients, offsets = functions.coefficients @ vectors, offsets @ vectors
-    if functions.at_atoms is None:
-        at_atoms = extend(reduced.kernel, reduced.atoms, coefficients, reduced.atoms)
-    else:
-        at_atoms = functions.at_atoms @ vectors
-    at_atoms -= offsets
-    upward = signs(at_atoms)
-    return PrincipalComponents(
-        eigenvalues=values[:count],
-        eigenvectors=at_atoms * upward * inverse_roots(values[:count]),
-        coefficients=coefficients * upward,
-        offsets=offsets * upward,
-        next_eigenvalue=float(np.pad(values, (0, 1))[count]),
-        mean_norm=functions.mean_norm,
-        left=left,
+def leading_functions(reduced: WeightedAtoms, count: int, centre: bool, solver: str = "auto") -> AtomFunctions:
+    """About the ``count`` leading components of the atoms, and the remainder of their mean."""
+    if solver == "auto" and reduced.size > SMALL and count <= reduced.size // BLOCK_FRACTION:
+        return _approximate_functions(reduced, count, centre)
+    components = principal_components(reduced, count, centre, solver)
+    functions = AtomFunctions(components.coefficients, components.offsets, components.mean_norm, None)
+    return _with_mean(functions, reduced, None) if centre else functions
+
+
+def _approximate_functions(reduced: WeightedAtoms, count: int, centre: bool) -> AtomFunctions:
+    """From a random block; in single precision, if that is accurate enough for these functions."""
+    dimension = reduced.atoms.shape[1]
+    if offers_single(reduced.kernel, dimension):
+        functions = _functions_of_block(reduced, count, centre, single=True)
+        if tolerates_single(reduced.kernel, functions.coefficients, dimension):
+            return functions
+    return _functions_of_block(reduced, count, centre, single=False)
+
+
+def _functions_of_block(reduced: WeightedAtoms, count: int, centre: bool, single: bool) -> AtomFunctions:
+    matrix, p, roots = reduced.gram(single), reduced.proportions, np.sqrt(reduced.masses)[:, None]
+
+    def weighted(block: Array) -> Array:
+        """(I − p1ᵀ) W^½ times the block."""
+        block = roots * block
+        return block - np.outer(p, block.sum(axis=0)) if centre else block
+
+    def directions(block: Array) -> Array:
+        """A weighted orthonormal basis of the product of the weighted, centred matrix with a block, from the product with K."""
+        with single_threaded_blas():  # matrices are narrow: threads would wait for each other
+            block = roots * (block - p @ block if centre else block)
+            return weighted(qr(block, mode="economic", overwrite_a=True, check_finite=False)[0])
+
+    start = weighted(np.random.default_rng(0).normal(size=(len(matrix), count + 1)))
+    block = products_of(matrix, np.column_stack([start, p]))  # one pass over the matrix for both
+    block, means = directions(block[:, :-1]), block[:, -1]
+    if count > len(matrix) // PAIR_FRACTION:
+        for _ in range(EXTRA_PRODUCTS):
+            block = directions(products_of(matrix, block))
+    at_atoms = products_of(matrix, block)
+    with single_threaded_blas():
+        inner = block.T @ at_atoms
+        values, rotation = eigh((inner + inner.T) / 2, check_finite=False)
+        values = definite(values[::-1], reduced)
+        rotation = rotation[:, ::-1] * inverse_roots(values)
+        block, at_atoms = block @ rotation, at_atoms @ rotation
+    mean_norm = float(np.sqrt(max(float(p @ means), 0.0)))
+    functions = AtomFunctions(block, means @ block if centre else np.zeros(len(values)), mean_norm, at_atoms)
+    return _with_mean(functions, reduced, means) if centre else functions
+
+
+def _with_mean(functions: AtomFunctions, reduced: WeightedAtoms, means: Array | None) -> AtomFunctions:
+    """The functions and the part of μ̄ outside their span, which components of the rows may need."""
+    rest = functions.mean_norm**2 - float(functions.offsets @ functions.offsets)
+    if rest < MIN_MEAN * reduced.peak:
+        return functions
+    root = np.sqrt(rest)
+    mean = (reduced.proportions - functions.coefficients @ functions.offsets) / root
+    at_atoms = None
+    if functions.at_atoms is not None and means is not None:
+        at_atoms = np.column_stack([functions.at_atoms, (means - functions.at_atoms @ functions.offsets) / root])
+    return AtomFunctions(
+        np.column_stack([functions.coefficients, mean]), np.append(functions.offsets, root), functions.mean_norm, at_atoms
     )
 
 
-def _moments(functions: AtomFunctions, reduced: WeightedAtoms, X: Floats, shares: Array) -> tuple[Array, Array]:
-    """Means, (p,), and products, (p, p), of the functions over the rows, about their heights; known values are not made again."""
-    moments = np.zeros((len(functions.heights) + 1,) * 2)
+def rayleigh_ritz(
+    functions: AtomFunctions, reduced: WeightedAtoms, X: Floats, proportions: Array, count: int, centre: bool
+) -> PrincipalComponents:
+    """The ``count`` best components of the rows X within the span of p functions of the atoms, p ≥ count.
 
-    def add(values: Array, its: Array) -> None:
-        at = np.column_stack([values - functions.heights, np.ones(len(values))])
-        np.add(moments, at.T @ (its[:, None] * at), out=moments)
+    ``proportions`` are the rows' weights, (n,), summing to 1.
+    """
+    with single_threaded_blas():  # matrices are narrow: threads would wait for each other
+        means, second = _moments(functions, reduced, X, proportions)
+        trace, offsets = reduced.peak, np.zeros_like(means)
+        if centre:
+            offsets = functions.offsets + means
+            second = second - np.outer(means, means)
+            trace -= min(float(offsets @ offsets), trace)
+        values, vectors = eigh(second, check_finite=False)
+        values = above_rounding(values[::-1] * reduced.mass, reduced.peak * reduced.mass)
+        residual_trace = max(trace * reduced.mass - float(values.sum()), 0.0)
+        vectors = vectors[:, ::-1][:, :count] * (values[:count] > 0)
+        coefficients, offsets = functions.coefficients @ vectors, offsets @ vectors
+        if functions.at_atoms is None:
+            at_atoms = extend(reduced.kernel, reduced.atoms, coefficients, reduced.atoms)
+        else:
+            at_atoms = functions.at_atoms @ vectors
+        at_atoms -= offsets
+        upward = signs(at_atoms)
+        return PrincipalComponents(
+            eigenvalues=values[:count],
+            eigenvectors=at_atoms * upward * inverse_roots(values[:count]),
+            coefficients=coefficients * upward,
+            offsets=offsets * upward,
+            next_eigenvalue=float(np.pad(values, (0, 1))[count]),
+            mean_norm=functions.mean_norm,
+            residual_trace=residual_trace,
+        )
+
+
+def _moments(functions: AtomFunctions, reduced: WeightedAtoms, X: Floats, proportions: Array) -> tuple[Array, Array]:
+    """Means, (p,), and second moments, (p, p), of the functions over the rows, about their offsets. Known values are reused."""
+    moments = np.zeros((len(functions.offsets) + 1,) * 2)
+
+    def add(values: Array, weights: Array) -> None:
+        block = np.column_stack([values - functions.offsets, np.ones(len(values))])
+        np.add(moments, block.T @ (weights[:, None] * block), out=moments)
 
     atoms = None if functions.at_atoms is None else reduced.rows_in(X)
     rest = np.arange(len(X))
     if functions.at_atoms is not None and atoms is not None:
-        add(functions.at_atoms, shares[atoms])
+        add(functions.at_atoms, proportions[atoms])
         rest = np.delete(rest, atoms)
-    single = bears_single(reduced.kernel, functions.coefficients, X.shape[1])
+    single = tolerates_single(reduced.kernel, functions.coefficients, X.shape[1])
     for a, b, values in extended_blocks(reduced.kernel, reduced.atoms, functions.coefficients, X, rest, single):
-        add(values, shares[rest[a:b]])
+        add(values, proportions[rest[a:b]])
     return moments[-1, :-1], moments[:-1, :-1]

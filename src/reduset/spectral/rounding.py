@@ -1,16 +1,16 @@
-"""From the eigenfunctions of a walk to clusters: the relaxed cut rounded by k-means, by pivots, or by turning it onto indicators.
+"""Clusters from the eigenfunctions of a walk: k-means, pivots, or a rotation onto indicators.
 
-With ψ the slowest functions, 1 the constant one before them, k clusters that nothing connects make (1, ψ) constant on each, at k
-places that are orthogonal to each other. Faintly connected, they are nearly so, and each way looks for these places:
+Let ψ be the slowest eigenfunctions and 1 the constant one. In a graph of k disconnected clusters, (1, ψ) takes k orthogonal values,
+one per cluster. With weak connections this holds approximately. Each method finds these values:
 
-    k-means     an atom with its stationary share, since the normalised cut is a weighted k-means (Shi & Malik 2000)
-    pivots      k rows of (1, ψ) that are far from each other's span, by QR with pivoting, and the orthogonal matrix U nearest to
-                them; |(1, ψ) U| is largest in the cluster's column (Damle, Minden & Ying 2019, "cluster_qr"). Nothing is drawn
-    indicators  rows of (1, ψ) of unit length, turned by an orthogonal R towards columns of 0 and 1: R and the indicators in turn
-                (Yu & Shi 2003, "discretize"), an atom with the mass of its rows
+    k-means     atoms weighted by the stationary distribution, since the normalised cut is a weighted k-means (Shi & Malik 2000)
+    pivots      QR with pivoting selects k rows of (1, ψ), each far from the span of the others. U is the nearest orthogonal matrix
+                to them, and |(1, ψ) U| is largest in the cluster's column (Damle, Minden & Ying 2019, "cluster_qr"). Deterministic
+    indicators  rows of (1, ψ) of unit length are rotated by an orthogonal R towards 0/1 columns, by alternating between R and the
+                indicators (Yu & Shi 2003, "discretize"); atoms are weighted by their mass
 
-An atom stands for rows that share its place, so that pivots need no mass. All three tell the cluster of any point from its ψ by one
-linear map. O(m·k²) a step.
+Pivots need no masses, because all rows of an atom have equal values. Each method labels any point by a linear map of its ψ.
+O(m·k²) an iteration.
 """
 
 from __future__ import annotations
@@ -25,82 +25,82 @@ from sklearn.cluster import KMeans
 from reduset._types import Array
 from reduset.spectral.graph import RandomWalk
 
-MOST_TURNS = 100  # of indicators; a few are enough where there are clusters
+MAX_ROTATIONS = 100  # of indicators
 
 
 @dataclass(frozen=True)
 class Rounding:
-    """A point belongs to the cluster c of the largest Σⱼ ψⱼ Mⱼ꜀ + h꜀, of either sign where ``unsigned``.
+    """A point belongs to the cluster c with the largest Σⱼ ψⱼ Mⱼ꜀ + h꜀, in absolute value if ``unsigned``.
 
     Attributes
     ----------
-    matrix : (k, c) M; functions beyond the k first are not looked at
-    heights : (c,) h
+    matrix : (k, c) M; only the first k functions are used
+    offsets : (c,) h
     """
 
     matrix: Array
-    heights: Array
+    offsets: Array
     unsigned: bool = False
 
     def labels(self, functions: Array) -> NDArray[np.int64]:
         """(q,) clusters of points with the values ``functions``, (q, ≥ k)."""
-        values = functions[:, : len(self.matrix)] @ self.matrix + self.heights
+        values = functions[:, : len(self.matrix)] @ self.matrix + self.offsets
         return np.argmax(np.abs(values) if self.unsigned else values, axis=1)
 
 
 def by_kmeans(walk: RandomWalk, clusters: int, starts: int, seed: int, verbose: int = 0) -> Rounding:
-    """The nearest of the centres of k-means, the best of ``starts``."""
-    found = KMeans(clusters, n_init=starts, random_state=seed, verbose=verbose)
-    centres = found.fit(walk.functions, sample_weight=walk.stationary * len(walk.stationary)).cluster_centers_
-    centres = centres[np.lexsort(centres.T[::-1])]  # so that labels do not depend on how k-means numbered them
+    """The nearest centre of k-means, the best of ``starts``."""
+    kmeans = KMeans(clusters, n_init=starts, random_state=seed, verbose=verbose)
+    centres = kmeans.fit(walk.functions, sample_weight=walk.stationary * len(walk.stationary)).cluster_centers_
+    centres = centres[np.lexsort(centres.T[::-1])]  # labels do not depend on the order of k-means
     return Rounding(centres.T, -(centres**2).sum(axis=1) / 2)
 
 
 def by_pivots(walk: RandomWalk, clusters: int) -> Rounding:
-    """The most of the places that pivots found."""
-    places = _places(walk, clusters)
-    pivots = qr(places.T, mode="r", pivoting=True, check_finite=False)[1][:clusters]
-    left, _, right = svd(places[pivots].T, check_finite=False)
-    return _turned(left @ right, unsigned=True)
+    """The largest coordinate after the rotation to the pivots."""
+    values = _values(walk, clusters)
+    pivots = qr(values.T, mode="r", pivoting=True, check_finite=False)[1][:clusters]
+    left, _, right = svd(values[pivots].T, check_finite=False)
+    return _of_rotation(left @ right, unsigned=True)
 
 
 def by_indicators(walk: RandomWalk, masses: Array, clusters: int, starts: int, rng: np.random.Generator) -> Rounding:
-    """The most of the columns that are nearest to indicators, the best of ``starts``."""
-    places = _places(walk, clusters)
-    places = places / np.linalg.norm(places, axis=1, keepdims=True)
-    tries = [_turns(places, masses, _far_places(places, masses, rng)) for _ in range(starts)]
-    return _turned(max(tries, key=lambda each: each[0])[1])
+    """The largest coordinate after the rotation to indicators, the best of ``starts``."""
+    values = _values(walk, clusters)
+    values = values / np.linalg.norm(values, axis=1, keepdims=True)
+    trials = [_rotated(values, masses, _orthogonal_rows(values, masses, rng)) for _ in range(starts)]
+    return _of_rotation(max(trials, key=lambda trial: trial[0])[1])
 
 
-def _places(walk: RandomWalk, clusters: int) -> Array:
+def _values(walk: RandomWalk, clusters: int) -> Array:
     """(m, clusters) values of the constant function and of the slowest ones."""
     return np.column_stack([np.ones(len(walk.functions)), walk.functions[:, : clusters - 1]])
 
 
-def _turned(turn: Array, unsigned: bool = False) -> Rounding:
-    return Rounding(turn[1:], turn[0], unsigned)  # the constant function is 1 at every point
+def _of_rotation(rotation: Array, unsigned: bool = False) -> Rounding:
+    return Rounding(rotation[1:], rotation[0], unsigned)  # the constant function is 1 at every point
 
 
-def _far_places(places: Array, masses: Array, rng: np.random.Generator) -> Array:
-    """(k, k) places in columns: one drawn by mass, then always the one that is the most orthogonal to those before."""
-    k = places.shape[1]
-    columns, along = np.empty((k, k)), np.zeros(len(places))
-    columns[:, 0] = places[rng.choice(len(places), p=masses / masses.sum())]
+def _orthogonal_rows(values: Array, masses: Array, rng: np.random.Generator) -> Array:
+    """(k, k) rows as columns: one drawn by mass, then repeatedly the most orthogonal to the previous ones."""
+    k = values.shape[1]
+    columns, overlap = np.empty((k, k)), np.zeros(len(values))
+    columns[:, 0] = values[rng.choice(len(values), p=masses / masses.sum())]
     for j in range(1, k):
-        along += np.abs(places @ columns[:, j - 1])
-        columns[:, j] = places[np.argmin(along)]
+        overlap += np.abs(values @ columns[:, j - 1])
+        columns[:, j] = values[np.argmin(overlap)]
     return columns
 
 
-def _turns(places: Array, masses: Array, turn: Array) -> tuple[float, Array]:
-    """How much of the mass the nearest indicators hold, and the orthogonal matrix that turns the places towards them."""
-    labels, held = np.full(len(places), -1), 0.0
-    for _ in range(MOST_TURNS):
-        before, labels = labels, np.argmax(places @ turn, axis=1)
+def _rotated(values: Array, masses: Array, rotation: Array) -> tuple[float, Array]:
+    """The agreement of the nearest indicators with the rotated values, and the rotation."""
+    labels, agreement = np.full(len(values), -1), 0.0
+    for _ in range(MAX_ROTATIONS):
+        before, labels = labels, np.argmax(values @ rotation, axis=1)
         if np.array_equal(labels, before):
             break
-        indicators = np.zeros_like(places)
-        indicators[np.arange(len(places)), labels] = masses
-        left, values, right = svd(indicators.T @ places, check_finite=False)
-        held, turn = float(values.sum()), (left @ right).T
-    return held, turn
+        indicators = np.zeros_like(values)
+        indicators[np.arange(len(values)), labels] = masses
+        left, singular, right = svd(indicators.T @ values, check_finite=False)
+        agreement, rotation = float(singular.sum()), (left @ right).T
+    return agreement, rotation

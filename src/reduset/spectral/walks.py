@@ -1,0 +1,263 @@
+"""Diffusion maps, Laplacian eigenmaps and spectral clustering on weighted atoms.
+
+Diffusion maps are by Coifman & Lafon 2006, Laplacian eigenmaps by Belkin & Niyogi 2003, normalised cuts by Shi & Malik 2000.
+`graph` has the random walk, `rounding` the step from eigenfunctions to clusters. Fitting costs the selection and O(m²) a component
+(O(m³) for all of them); a new row costs O(m).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClusterMixin
+
+from reduset import _validate
+from reduset._types import Array, PointsLike, WeightsLike
+from reduset._validate import seeded
+from reduset.kernels import Gaussian, Kernel
+from reduset.spectral.base import EigenEstimator, SpectralTransformer, with_dtype_of
+from reduset.spectral.graph import RandomWalk, graph_bandwidth, random_walk
+from reduset.spectral.reduction import WeightedAtoms
+from reduset.spectral.rounding import Rounding, by_indicators, by_kmeans, by_pivots
+
+DEFAULT_CLUSTERS = 8  # as in scikit-learn
+MAX_ATOMS = 2000  # with the default kernel
+ROUNDINGS = ("cluster_qr", "discretize", "kmeans")
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class _WalkMap(SpectralTransformer):
+    """A map to eigenfunctions of a random walk on atoms."""
+
+    n_components: int = field(default=2, kw_only=False)
+    embedding_: Array = field(init=False)
+
+    def fit_transform(self, X: PointsLike, y: Any = None, sample_weight: WeightsLike = None) -> Array:
+        """(n, k) coordinates of the fitted rows: ``embedding_``."""
+        weighted = {} if sample_weight is None else {"sample_weight": sample_weight}
+        return self.fit(X, y, **weighted).embedding_
+
+    def _fit_walk(self, X: PointsLike, sample_weight: WeightsLike, alpha: float) -> RandomWalk:
+        reduced = self._weighted_atoms(X, sample_weight)
+        count = self._component_count(reduced, "n_components", self.n_components, extra=1)
+        self._functions = walk = random_walk(reduced, count, alpha, self.eigen_solver)
+        self.eigenvectors_, self.stationary_, self.parts_ = walk.functions, walk.stationary, walk.parts
+        separating = min(int(self.parts_.max()), count)
+        self._warn_of_parts(1, f"the first {separating} coordinates only separate these parts")
+        self._warn_of_zeros(walk.eigenvalues)
+        return walk
+
+
+@seeded
+@dataclass(eq=False, repr=False, kw_only=True)
+class ReducedDiffusionMap(_WalkMap):
+    """A diffusion map of weighted atoms, with coordinates for any point.
+
+    Parameters
+    ----------
+    n_components : int
+    alpha : float
+        How much of the density is removed from the walk: 1 leaves only the geometry of the data, 0 keeps the density (a Laplacian
+        eigenmap), ½ is the Fokker–Planck operator.
+    time : float
+        Steps of the walk, at least 0. Coordinates are λ^time ψ; their distances are distances between the walk's distributions.
+    kernel, gamma, kernel_params, reduce, ell, size, weights, eigen_solver, random_state : as of `ReducedKernelPCA`
+
+    Attributes
+    ----------
+    eigenvalues_ : (k,)
+        λ, descending, without the first, which is 1.
+    embedding_ : (n, k)
+        Coordinates of the fitted rows.
+    eigenvectors_ : (m, k)
+        ψ at the atoms, with Σ stationary_ · ψ² = 1.
+    stationary_ : (m,)
+        The stationary distribution of the walk.
+    parts_ : (m,)
+        The connected component of each atom. More than one component gives a `DisconnectedWarning`.
+    atoms_, weights_, indices_, kernel_ : as of `ReducedKernelPCA`
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from reduset import Gaussian
+    >>> from reduset.spectral import ReducedDiffusionMap
+    >>> t = np.random.default_rng(0).uniform(0, 3, size=2000)
+    >>> X = np.column_stack([np.cos(t), np.sin(t)])
+    >>> first = ReducedDiffusionMap(n_components=1, kernel=Gaussian(0.3)).fit_transform(X)[:, 0]
+    >>> bool(abs(np.corrcoef(first, np.cos(np.pi * t / 3))[0, 1]) > 0.99)
+    True
+    """
+
+    alpha: float = 1.0
+    time: float = 1.0
+
+    def fit(self, X: PointsLike, y: Any = None, sample_weight: WeightsLike = None) -> Self:
+        """Select the atoms and solve for the walk among them; a sample weight of 3 equals three equal rows."""
+        X = self._rows(X, reset=True)
+        self._time = _validate.at_least(self.time, "time", 0.0)
+        self.eigenvalues_ = self._fit_walk(X, sample_weight, _validate.finite(self.alpha, "alpha")).eigenvalues
+        self.embedding_ = self._coordinates(X)
+        return self
+
+    def _coordinates(self, X: PointsLike) -> Array:
+        return with_dtype_of(X, self._functions.evaluate(self._reduced, X) * self.eigenvalues_**self._time)
+
+    def transform(self, X: PointsLike) -> Array:
+        """(q, k) coordinates λ^time ψ. If the kernel vanishes at all atoms, those of a step to the nearest atom."""
+        return self._coordinates(self._rows(X))
+
+
+@seeded
+class ReducedLaplacianEigenmap(_WalkMap):
+    """A Laplacian eigenmap of weighted atoms, with coordinates for any point.
+
+    The coordinates solve L f = μ D f, with the degrees D of the graph, L = D − K, and f of mean square 1 under the degrees. Every
+    point is connected to itself, as are the rows of an atom to each other.
+
+    Parameters
+    ----------
+    n_components : int
+    kernel, gamma, kernel_params, reduce, ell, size, weights, eigen_solver, random_state : as of `ReducedKernelPCA`
+
+    Attributes
+    ----------
+    eigenvalues_ : (k,)
+        μ, ascending, without the first, which is 0.
+    embedding_, eigenvectors_, stationary_, parts_ : as of `ReducedDiffusionMap`
+    atoms_, weights_, indices_, kernel_ : as of `ReducedKernelPCA`
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from reduset import Gaussian
+    >>> from reduset.spectral import ReducedLaplacianEigenmap
+    >>> X = np.random.default_rng(0).uniform(0, [4, 1], size=(2000, 2))
+    >>> first = ReducedLaplacianEigenmap(1, kernel=Gaussian(0.3)).fit_transform(X)[:, 0]
+    >>> bool(abs(np.corrcoef(first, np.cos(np.pi * X[:, 0] / 4))[0, 1]) > 0.99)
+    True
+    """
+
+    def fit(self, X: PointsLike, y: Any = None, sample_weight: WeightsLike = None) -> Self:
+        """Select the atoms and solve for the eigenmap; a sample weight of 3 equals three equal rows."""
+        X = self._rows(X, reset=True)
+        self.eigenvalues_ = 1.0 - self._fit_walk(X, sample_weight, 0.0).eigenvalues
+        self.embedding_ = with_dtype_of(X, self._functions.evaluate(self._reduced, X))
+        return self
+
+
+@seeded
+@dataclass(eq=False, repr=False, kw_only=True)
+class ReducedSpectralClustering(ClusterMixin, EigenEstimator):
+    """Spectral clustering of weighted atoms: in place of `sklearn.cluster.SpectralClustering`, with `predict`.
+
+    Parameters
+    ----------
+    n_clusters : int, optional
+        Default: ``n_components``, or 8.
+    n_components : int, optional
+        The number of eigenfunctions besides the constant one. Default: n_clusters − 1.
+    assign_labels : "kmeans", "discretize" or "cluster_qr"
+        How eigenfunctions become clusters, as in scikit-learn: by k-means; by a rotation onto indicators (Yu & Shi 2003); by QR
+        with pivoting (Damle, Minden & Ying 2019), which is deterministic. The last two use n_clusters − 1 functions.
+    n_init : int
+        Starts of "kmeans" and "discretize"; the best is kept.
+    verbose : bool or int
+        Whether to print the steps, and those of k-means.
+    kernel : Kernel, function, name or None
+        None is a Gaussian with at most 2,000 atoms unless ``size`` is given. Its bandwidth follows from the distances of rows to
+        their 7th neighbours in a sample of 1,000 rows.
+    gamma, kernel_params, reduce, ell, size, weights, eigen_solver, random_state : as of `ReducedKernelPCA`
+
+    Attributes
+    ----------
+    labels_ : (n,)
+    atom_labels_ : (m,)
+    eigenvalues_ : (k,)
+        Of the walk, without the first, which is 1. A gap after the first n_clusters − 1 supports this number of clusters.
+    parts_ : (m,)
+        The connected component of each atom. More components than clusters give a `DisconnectedWarning`.
+    atoms_, weights_, indices_, kernel_ : as of `ReducedKernelPCA`
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import make_moons
+    >>> from reduset.spectral import ReducedSpectralClustering
+    >>> X, y = make_moons(2000, noise=0.05, random_state=0)
+    >>> cut = ReducedSpectralClustering(2, random_state=0).fit(X)
+    >>> bool(abs(np.mean(cut.predict(X) == y) - 0.5) > 0.49)
+    True
+    """
+
+    n_clusters: int | None = field(default=None, kw_only=False)
+    n_components: int | None = None
+    assign_labels: str = "kmeans"
+    n_init: int = 10
+    verbose: bool | int = False
+
+    def fit(self, X: PointsLike, y: Any = None, sample_weight: WeightsLike = None) -> Self:
+        """Select the atoms and cluster them; a sample weight of 3 equals three equal rows."""
+        X = self._rows(X, reset=True)
+        clusters = DEFAULT_CLUSTERS if self.n_components is None else self.n_components
+        clusters = _validate.whole(clusters if self.n_clusters is None else self.n_clusters, "n_clusters", 1)
+        method = _validate.one_of(self.assign_labels, "assign_labels", ROUNDINGS)
+        if method != "kmeans" and self.n_components is not None and self.n_components != clusters - 1:
+            raise ValueError(
+                f"assign_labels={method!r} makes {clusters} clusters from n_components={clusters - 1} functions besides the "
+                f"constant one, got {self.n_components!r}; omit n_components, or use assign_labels='kmeans'"
+            )
+        reduced = self._weighted_atoms(X, sample_weight)
+        self._component_count(reduced, "n_clusters", clusters)
+        if clusters > reduced.size:
+            raise ValueError(
+                f"n_clusters must be at most the number of atoms, {reduced.size} for {reduced.n_samples} rows, got {clusters}; "
+                "raise ell or size, or use reduce=None"
+            )
+        count = max(clusters - 1, 1)
+        if self.n_components is not None:
+            count = self._component_count(reduced, "n_components", self.n_components, extra=1)
+        self._walk = random_walk(reduced, count, 0.0, self.eigen_solver)
+        self.eigenvalues_, self.parts_ = self._walk.eigenvalues, self._walk.parts
+        if clusters > 1:
+            self._warn_of_parts(clusters, f"which of them share one of the {clusters} clusters is arbitrary")
+        if self.n_components is not None:
+            self._warn_of_zeros(self.eigenvalues_)
+        self._rounding = self._rounded(reduced, clusters)
+        self.atom_labels_ = self._rounding.labels(self._walk.functions)
+        self.labels_ = self._labels(X)
+        return self
+
+    def _default_kernel(self, X: PointsLike, sample_weight: WeightsLike) -> Kernel:
+        """A Gaussian with the bandwidth of `graph_bandwidth`, or the median bandwidth if all rows are equal."""
+        width = graph_bandwidth(X, sample_weight)
+        return super()._default_kernel(X, sample_weight) if width is None else Gaussian(width)
+
+    def _weighted_atoms(self, X: PointsLike, sample_weight: WeightsLike = None) -> WeightedAtoms:
+        """At most ``MAX_ATOMS`` atoms by default, since a narrow bandwidth would keep most rows."""
+        size = self.size
+        if self.kernel is None and size is None and isinstance(self.reduce, str) and self.reduce == "shadow":
+            size = MAX_ATOMS
+        return self._reduce(X, sample_weight, size, self.weights)
+
+    def _rounded(self, reduced: WeightedAtoms, clusters: int) -> Rounding:
+        starts = _validate.whole(self.n_init, "n_init", 1)
+        verbose = int(self.verbose) if isinstance(self.verbose, bool) else _validate.whole(self.verbose, "verbose", 0)
+        rng = _validate.generator(self.random_state, "random_state")
+        if verbose:
+            print(f"Computing label assignment using {self.assign_labels}")  # as scikit-learn does
+        if self.assign_labels == "cluster_qr":
+            return by_pivots(self._walk, clusters)
+        if self.assign_labels == "discretize":
+            return by_indicators(self._walk, reduced.masses, clusters, starts, rng)
+        return by_kmeans(self._walk, clusters, starts, int(rng.integers(2**31)), verbose)
+
+    def _labels(self, X: PointsLike) -> NDArray[np.int64]:
+        return self._rounding.labels(self._walk.evaluate(self._reduced, X))
+
+    def predict(self, X: PointsLike) -> NDArray[np.int64]:
+        """(q,) labels from the eigenfunctions at each row."""
+        return self._labels(self._rows(X))
