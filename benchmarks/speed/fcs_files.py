@@ -24,7 +24,7 @@ from reduset import io
 from reduset.io.fcs_text import FcsHead, read_head
 
 TITLE = "FCS files"
-SOURCES = ("io/fcs.py", "io/fcs_text.py", "io/fcs_channels.py", "io/spillover.py")
+SOURCES = ("io/fcs.py", "io/fcs_text.py", "io/channels.py")
 FEW = 3  # files of the quick version
 ORDINARY = ("labels: ", "left out unless named")  # notes on most files
 KINDS = {"F": "single", "D": "double", "A": "text"}

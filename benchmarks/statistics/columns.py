@@ -24,7 +24,7 @@ from reduset.cli.entry import run as command
 
 TITLE = "Columns one by one: tables in mixed units, by default"
 SOURCES = ("sketching", "compression/resolution.py", "compression/scale_choice.py", "compression/sizing.py", "model/marginals.py",
-           "bandwidth/rules.py", "io/scale_estimates.py")  # fmt: skip
+           "bandwidth/rules.py", "io/channels.py")  # fmt: skip
 
 MOST = 0.05  # of a column's peak
 SIZE = 1000  # rows of a sketch, equal to the atoms of a model

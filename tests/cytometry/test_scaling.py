@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reduset.cytometry.scaling import asked_scales, put_on_scales, told_tops
-from reduset.io.scale_estimates import linear_decades, noise_reach, pooled, scale_of
+from reduset.io.channels import linear_decades, noise_reach, pooled, scale_of
 from reduset.io.transforms import parse_transform
 
 MARKERS = ("CD3", "CD4", "HLA-DR")

@@ -274,7 +274,7 @@ def test_a_header_that_promises_more_than_the_file_holds(tmp_path):
 
 def test_a_picture_of_too_many_pixels(tmp_path, monkeypatch):
     Image.fromarray(np.zeros((40, 50), np.uint8)).save(tmp_path / "t.png")
-    monkeypatch.setattr("reduset.io.images.MOST_PIXELS", 1999)
+    monkeypatch.setattr("reduset.io.images.MAX_PIXELS", 1999)
     refused(tmp_path / "t.png", "has 50 × 40 pixels, more than 1,999")
 
 
@@ -282,7 +282,7 @@ def test_arrays_of_other_shapes(tmp_path):
     np.save(tmp_path / "t.npy", np.zeros((2, 2, 2)))
     refused(tmp_path / "t.npy", r"must have two dimensions \(rows, columns\), got shape \(2, 2, 2\)")
     np.savez(tmp_path / "t.npz", A=np.zeros((2, 2)), B=np.zeros((3, 2)))
-    refused(tmp_path / "t.npz", "holds A, B; say which with key=")
+    refused(tmp_path / "t.npz", "holds A, B; choose one with key=")
     refused(tmp_path / "t.npz", "has no array 'C'", key="C")
     np.save(tmp_path / "t.npy", np.zeros((0, 2)))
     refused(tmp_path / "t.npy", "has no rows to read")

@@ -109,7 +109,7 @@ def test_columns_of_words_are_left_out_but_refused_where_they_are_asked_for(tmp_
     [
         ("t.csv", "a,b\n1,2\n3\n", "row 2 has 1 cells where the first line has 2"),
         ("t.csv", "a,b\n", "has a line of names and no rows"),
-        ("t.csv", "\n\n", "holds blank lines alone"),
+        ("t.csv", "\n\n", "holds blank lines"),
         ("t.csv", "a,b\n1,inf\n", "column 'b' .*got inf in row 1"),
         ("t.csv", "x,y\nu,v\n", r"holds no column of numbers to read; it has x \(text\), y \(text\)"),
         ("t.csv", "a\x00b\n1\n", r"holds binary data \(a zero byte at 1\)"),

@@ -198,7 +198,7 @@ def test_a_matrix_that_names_labels_of_two_channels_is_not_applied(tmp_path):
 def test_percentages_of_spillover_are_noted_and_not_applied(tmp_path, share):
     table = io.read(write_fcs(tmp_path / "t.fcs", events(), NAMES, version="FCS2.0", extra={"$DFC1TO2": share}))
     np.testing.assert_array_equal(table.values, events())
-    said = "its percentages of spillover ($DFCiTOj) may have been taken out by the instrument: not compensated"
+    said = "its percentages of spillover ($DFCiTOj) may have been applied by the instrument: not compensated"
     assert table.notes == ((said,) if share == "28.40" else ())
 
 
@@ -263,7 +263,7 @@ def test_of_several_data_sets_the_first_is_read(tmp_path):
 def test_a_wrong_number_of_events_is_noted(tmp_path, said):
     table = io.read(write_fcs(tmp_path / "t.fcs", events(), NAMES, total=said))
     np.testing.assert_array_equal(table.values, events())
-    assert table.notes == (f"it says it has {said} events ($TOT), and holds 50",)
+    assert table.notes == (f"it states {said} events ($TOT), and holds 50",)
 
 
 def test_an_end_that_is_one_byte_late_is_forgiven(tmp_path):
@@ -318,8 +318,8 @@ def test_a_file_cut_short_anywhere_is_refused(tmp_path, left):
         ({"$MODE": "C"}, "holds histograms"),
         ({"$DATATYPE": "A"}, "holds events as text"),
         ({"$BYTEORD": "3,4,1,2"}, "in the order 3,4,1,2"),
-        ({"$PAR": "0"}, "says it has 0 channels"),
-        ({"$PAR": "x"}, "says it has x channels"),
+        ({"$PAR": "0"}, "states 0 channels"),
+        ({"$PAR": "x"}, "states x channels"),
         ({"$P1E": "x"}, r"\$P1E .*got 'x'"),
         ({"$P1G": "x"}, r"\$P1G .*got 'x'"),
         ({"$P1R": "x"}, r"\$P1R .*got 'x'"),
@@ -392,14 +392,14 @@ def test_where_header_and_text_disagree_the_one_with_room_for_the_events_is_foll
     start, stop = data_at(path)
     table = io.read(with_header(path, start + 12, stop))
     np.testing.assert_array_equal(table.values, events())
-    header, text = f"its header says that its events lie in bytes {start + 12:,} to {stop:,}", f"its text {start:,} to {stop:,}"
-    assert table.notes == (f"{header}, {text}, which was followed",)
+    header, text = f"its header states events in bytes {start + 12:,} to {stop:,}", f"its text {start:,} to {stop:,}"
+    assert table.notes == (f"{header}, {text}, which was used",)
     for wrong in ("00000009", "99999999"):
         path = write_fcs(tmp_path / "t.fcs", events(), NAMES, extra={"$ENDDATA": wrong})
         table = io.read(path)
         np.testing.assert_array_equal(table.values, events())
-        assert table.notes[0].startswith("its text says that its events lie in bytes")
-        assert table.notes[0].endswith("which was followed")
+        assert table.notes[0].startswith("its text states events in bytes")
+        assert table.notes[0].endswith("which was used")
 
 
 @pytest.mark.parametrize("step", ["fast", "nan", "-1", "0", "inf"])
@@ -408,7 +408,7 @@ def test_a_time_step_that_cannot_be_read_is_noted(tmp_path, step):
     path = write_fcs(tmp_path / "t.fcs", values, [*NAMES, "Time"], extra={"$TIMESTEP": step})
     table = io.read(path, columns=["FL1-A", "Time"])
     np.testing.assert_array_equal(table.values, values[:, [1, 3]])
-    assert table.notes == (f"its $TIMESTEP must be a number of seconds, got {step!r}: Time is in steps of its clock",)
+    assert table.notes == (f"its $TIMESTEP must be a number of seconds, got {step!r}: Time is in ticks of its clock",)
     assert io.read(write_fcs(path, events(), NAMES, extra={"$TIMESTEP": step})).notes == ()
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from reduset import io
-from reduset.io.identifiers import PowerSums
+from reduset.io.choice import PowerSums
 
 RNG = np.random.default_rng(0)
 

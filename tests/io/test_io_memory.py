@@ -105,7 +105,7 @@ def test_rows_without_room_for_the_work_on_them_are_refused_at_once(tmp_path, mo
     assert (tmp_path / "t.parquet").stat().st_size < 50_000
     monkeypatch.setattr(guard, "memory", lambda: 12e6)
     assert len(io.read(tmp_path / "t.parquet")) == 1_000_000
-    monkeypatch.setattr("reduset.io.building.chunks", None)  # not a row of it is read
+    monkeypatch.setattr("reduset.io.reading.chunks", None)  # not a row of it is read
     words = ["compress", str(tmp_path / "t.parquet"), "-o", str(tmp_path / "small.npz"), "--size", "5", "-b", "1.0"]
     assert run(words) == 2
     told = capsys.readouterr().err

@@ -408,7 +408,7 @@ def test_a_picture_that_was_written_is_read_again(shape, tmp_path):
     np.testing.assert_array_equal(found, pixels[..., :3] if len(shape) == 3 else pixels)
     io.write_image(tmp_path / "p.jpg", pixels)
     assert io.read_image(tmp_path / "p.jpg").shape[:2] == (5, 7)
-    with pytest.raises(io.FileError, match="cannot be written under this suffix"):
+    with pytest.raises(io.FileError, match="cannot be written with this suffix"):
         io.write_image(tmp_path / "p.txt", pixels)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["p.jpg", "p.png"]
 

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from scipy.optimize import brentq
 
 from reduset import io
-from reduset.io.logicle import Logicle
-from reduset.io.transforms import parse_transform
+from reduset.io.transforms import Logicle, parse_transform
 
 SCALES = [
     Logicle(),

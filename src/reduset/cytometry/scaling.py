@@ -1,6 +1,6 @@
 """Scales of markers, the same in all samples: given by name, or estimated from all samples together.
 
-By default asinh(x/5) for mass cytometry, logicle for fluorescence, and none for other files. `reduset.io.scale_estimates` estimates
+By default asinh(x/5) for mass cytometry, logicle for fluorescence, and none for other files. `reduset.io.channels` estimates
 them.
 """
 

@@ -1,4 +1,4 @@
-"""NumPy's own files. Pickles are never opened; shapes are checked against the file and the memory before anything is allocated."""
+"""NumPy's own files. Pickles are never opened, and shapes are checked against the file and the memory before allocation."""
 
 from __future__ import annotations
 
@@ -17,106 +17,113 @@ from reduset.io.table import FileError, listed, nearest, one_line
 PART = 1 << 20  # bytes unpacked at a time
 
 
-def _header(path: str, stream: Any, what: str) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Shape, order and type of an array, where these are written in a way that is known."""
-    version = npy.read_magic(stream)
-    reader = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}.get(version)
-    if reader is None:
-        raise FileError(f"{path}: {what} is written in version {version} of the format, which is not read")
-    return reader(stream)
+class _Header(NamedTuple):
+    """Shape, order and type of a stored array."""
 
+    shape: tuple[int, ...]
+    fortran: bool
+    dtype: np.dtype[Any]
 
-def _check(path: str, shape: tuple[int, ...], dtype: np.dtype[Any], there: int, what: str) -> int:
-    """How many bytes an array has: plain ones, all of them in the file."""
-    if dtype.hasobject:
-        raise FileError(f"{path}: {what} holds Python objects, which are never unpickled; save it as numbers")
-    size = int(np.prod(shape, dtype=object)) * dtype.itemsize
-    if size > there or min(shape, default=0) < 0:
-        raise FileError(f"{path}: cut short or damaged: {what} should have {size:,} bytes, and has {there:,}")
-    return size
+    @classmethod
+    def read(cls, path: str, stream: Any, title: str) -> _Header:
+        """The header of an array, by NumPy, in a known version."""
+        version = npy.read_magic(stream)
+        read = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}.get(version)
+        if read is None:
+            raise FileError(f"{path}: {title} is written in version {version} of the format, which is not read")
+        return cls(*read(stream))
+
+    def check(self, path: str, available: int, title: str) -> int:
+        """The number of bytes, after checking that values are plain and all of them are in the file."""
+        if self.dtype.hasobject:
+            raise FileError(f"{path}: {title} holds Python objects, which are never unpickled; save it as numbers")
+        size = int(np.prod(self.shape, dtype=object)) * self.dtype.itemsize
+        if size > available or min(self.shape, default=0) < 0:
+            raise FileError(f"{path}: cut short or damaged: {title} should have {size:,} bytes, and has {available:,}")
+        return size
 
 
 class _ArrayColumns:
-    """Columns of an array: x0, x1, … of a plain one, the fields of one with names."""
+    """The columns of an array: x0, x1, …, or its fields."""
 
-    def __init__(self, path: str, shape: tuple[int, ...], dtype: np.dtype[Any], what: str) -> None:
+    def __init__(self, path: str, header: _Header, title: str) -> None:
+        shape, _, dtype = header
         if len(shape) not in ((1,) if dtype.names else (1, 2)):
-            raise FileError(f"{path}: {what} must have two dimensions (rows, columns), got shape {shape}; reshape it")
-        self.rows = shape[0]
+            raise FileError(f"{path}: {title} must have two dimensions (rows, columns), got shape {shape}; reshape it")
         if dtype.names:
             self.kinds = {name: kind_of_dtype(dtype[name]) for name in dtype.names}
         else:
             width = 1 if len(shape) == 1 else shape[1]
             check_room(path, 100.0 * width, f"{width:,} columns")
             self.kinds = dict.fromkeys((f"x{k}" for k in range(width)), kind_of_dtype(dtype))
-        self._maps = {name: place for place, name in enumerate(self.kinds)}
-        self._flat = len(shape) == 1
+        self._positions = {name: position for position, name in enumerate(self.kinds)}
 
     def column(self, block: Numbers, name: str) -> Numbers:
-        """One column of some rows."""
+        """A column of a block of rows."""
         if block.dtype.names:
             return block[name]
-        return block if self._flat else block[:, self._maps[name]]
+        return block if block.ndim == 1 else block[:, self._positions[name]]
+
+
+def _mappable(path: str) -> tuple[_Header, Any]:
+    """The header of a .npy file and a function that maps its array into memory, or None if that is empty."""
+    with open(path, "rb") as stream:
+        header = _Header.read(path, stream, "its array")
+        offset = stream.tell()
+        size = header.check(path, stream.seek(0, 2) - offset, "its array")
+    order = "F" if header.fortran else "C"
+    return header, partial(np.memmap, path, header.dtype, "r", offset, header.shape, order) if size else None
 
 
 def mapped_array(path: str) -> Numbers:
-    """The array of a .npy file, mapped into memory: what is looked at is read, and nothing else."""
+    """The array of a .npy file, mapped into memory."""
     try:
-        with open(path, "rb") as stream:
-            shape, fortran, dtype = _header(path, stream, "its array")
-            offset = stream.tell()
-            size = _check(path, shape, dtype, stream.seek(0, 2) - offset, "its array")
+        header, mapped = _mappable(path)
     except FileError:
         raise
-    except Exception as error:  # a damaged header is refused by the parser of Python, in many ways
+    except Exception as error:  # NumPy evaluates the header with Python's parser, which raises many kinds of errors
         raise FileError(f"{path}: cannot be read ({one_line(error)})") from error
-    if dtype.kind == "c":
-        raise FileError(f"{path}: must hold real numbers, got {dtype}; save its real and imaginary parts as columns")
-    if not size:
-        raise FileError(f"{path}: must hold at least one row and one column, got shape {shape}")
-    return np.memmap(path, dtype, "r", offset, shape, "F" if fortran else "C")
+    if header.dtype.kind == "c":
+        raise FileError(f"{path}: must hold real numbers, got {header.dtype}; save its real and imaginary parts as columns")
+    if mapped is None:
+        raise FileError(f"{path}: must hold at least one row and one column, got shape {header.shape}")
+    return mapped()
 
 
 class NpyReader(FileReader):
-    """A .npy file, mapped into memory for each block anew: only the rows at hand are read, and no others stay."""
+    """A .npy file. Each block maps the file anew, so that rows read earlier do not stay in memory."""
 
     may_number_rows = True
 
     def __init__(self, path: str, _: ReadOptions) -> None:
-        with open(path, "rb") as stream:
-            shape, fortran, dtype = _header(path, stream, "its array")
-            offset = stream.tell()
-            size = _check(path, shape, dtype, stream.seek(0, 2) - offset, "its array")
-        self._layout = _ArrayColumns(path, shape, dtype, "its array")
-        super().__init__(path, self._layout.kinds, shape[0])
-        self._map = partial(np.memmap, path, dtype, "r", offset, shape, "F" if fortran else "C") if size else None
+        header, self._map = _mappable(path)
+        self._layout = _ArrayColumns(path, header, "its array")
+        super().__init__(path, self._layout.kinds, header.shape[0])
 
     def _blocks(self, names: Sequence[str], labels: Sequence[str], rows: int, start: int) -> Iterator[Block]:
-        if self._map is None:  # nothing cannot be mapped
+        if self._map is None:
             return
-        for first in range(start // rows * rows, self._layout.rows, rows):
+        for first in range(start // rows * rows, self.rows or 0, rows):
             block = np.asarray(self._map()[first : first + rows])
             yield block_of(first, partial(self._layout.column, block), names, labels)
 
 
 class _Member(NamedTuple):
-    """An array of an archive, as its header says."""
+    """An array of an archive."""
 
-    shape: tuple[int, ...]
-    fortran: bool
-    dtype: np.dtype[Any]
+    header: _Header
     info: zipfile.ZipInfo
 
     def check(self, path: str) -> None:
-        """Before anything is unpacked: no bomb, room in memory, plain numbers, all of them there."""
+        """Check the compression ratio, the memory and the size before anything is unpacked."""
         name, size = self.info.filename.removesuffix(".npy"), self.info.file_size
         check_bomb(path, self.info.compress_size, size, name)
         check_room(path, size, f"its array {name!r}")
-        _check(path, self.shape, self.dtype, size, f"its array {name!r}")
+        self.header.check(path, size, f"its array {name!r}")
 
 
 class NpzReader(FileReader):
-    """One array of an .npz file, row block by row block; arrays of one dimension and as many entries may be weights or groups."""
+    """One array of an .npz file in blocks of rows; one-dimensional arrays of the same length may be weights or groups."""
 
     may_number_rows = True
 
@@ -126,51 +133,48 @@ class NpzReader(FileReader):
             for info in archive.infolist():
                 if info.filename.endswith(".npy"):
                     with archive.open(info) as stream:
-                        header = _header(path, stream, f"its member {info.filename!r}")
-                    members[info.filename.removesuffix(".npy")] = _Member(*header, info)
+                        header = _Header.read(path, stream, f"its member {info.filename!r}")
+                    members[info.filename.removesuffix(".npy")] = _Member(header, info)
         self._key, self._members = _chosen(path, options.key, members), members
-        mine = members[self._key]
-        mine.check(path)
-        self._layout = _ArrayColumns(path, mine.shape, mine.dtype, f"its array {self._key!r}")
-        super().__init__(path, self._layout.kinds, mine.shape[0])
+        members[self._key].check(path)
+        shape = members[self._key].header.shape
+        self._layout = _ArrayColumns(path, members[self._key].header, f"its array {self._key!r}")
+        super().__init__(path, self._layout.kinds, shape[0])
         self.aside = {
-            name: kind_of_dtype(other.dtype)
-            for name, other in members.items()
-            if name != self._key and other.shape == mine.shape[:1] and not other.dtype.hasobject and not other.dtype.names
+            name: kind_of_dtype(header.dtype)
+            for name, (header, _) in members.items()
+            if name != self._key and header.shape == shape[:1] and not header.dtype.hasobject and not header.dtype.names
         }
-        if sum(len(each.shape) == 2 for each in members.values()) > 1 and options.key is None:
+        if sum(len(member.header.shape) == 2 for member in members.values()) > 1 and options.key is None:
             self.notes.append(f"read its array {self._key!r} of {listed(members)}")
 
     def _blocks(self, names: Sequence[str], labels: Sequence[str], rows: int, start: int) -> Iterator[Block]:
         with zipfile.ZipFile(self.path) as archive:
-            beside = {name: self._whole(archive, name) for name in {*names, *labels} if name in self.aside}
-            coded = {name: encode(beside[name]) for name in labels if name in beside}  # of all rows at once
-            for first, some in self._row_blocks(archive, rows):
-                here = slice(first, first + len(some))
-                cut = {name: whole[here] for name, whole in beside.items()}
-                block = block_of(first, partial(self._column, some, cut), names, [])
-                found = [coded[name].rows(here) if name in coded else encode(self._layout.column(some, name)) for name in labels]
-                yield block._replace(labels=found)
-
-    def _column(self, some: Numbers, beside: dict[str, Numbers], name: str) -> Numbers:
-        return beside[name] if name in beside else self._layout.column(some, name)
+            aside = {name: self._whole(archive, name) for name in {*names, *labels} if name in self.aside}
+            coded = {name: encode(aside[name]) for name in labels if name in aside}
+            for first, values in self._row_blocks(archive, rows):
+                here = slice(first, first + len(values))
+                columns = {name: whole[here] for name, whole in aside.items()}
+                columns |= {name: self._layout.column(values, name) for name in (*names, *labels) if name not in aside}
+                block = block_of(first, columns.__getitem__, names, [])
+                yield block._replace(labels=[coded[name].rows(here) if name in coded else encode(columns[name]) for name in labels])
 
     def _row_blocks(self, archive: zipfile.ZipFile, rows: int) -> Iterator[tuple[int, Numbers]]:
-        """Some rows after the other, with the number of rows before them."""
-        shape, fortran, dtype, info = self._members[self._key]
-        if fortran:  # its rows lie scattered
+        """Blocks of rows, each with the number of rows before it."""
+        (shape, fortran, dtype), info = self._members[self._key]
+        if fortran:  # rows are not contiguous
             whole = self._whole(archive, self._key)
             yield from ((first, whole[first : first + rows]) for first in range(0, len(whole), rows))
             return
         with archive.open(info) as stream:
-            _header(self.path, stream, f"its array {self._key!r}")
-            row = int(np.prod(shape[1:], dtype=object)) * dtype.itemsize
-            rows = max(1, min(rows, PART // max(row, 1)))
+            _Header.read(self.path, stream, f"its array {self._key!r}")
+            row_size = int(np.prod(shape[1:], dtype=object)) * dtype.itemsize
+            rows = max(1, min(rows, PART // max(row_size, 1)))
             for first in range(0, shape[0], rows):
                 count = min(rows, shape[0] - first)
-                data = stream.read(count * row)
-                if len(data) < count * row:
-                    last = first + len(data) // max(row, 1)
+                data = stream.read(count * row_size)
+                if len(data) < count * row_size:
+                    last = first + len(data) // max(row_size, 1)
                     raise FileError(f"{self.path}: cut short: its array {self._key!r} ends in row {last}")
                 yield first, np.frombuffer(data, dtype).reshape(count, *shape[1:])
 
@@ -181,12 +185,12 @@ class NpzReader(FileReader):
 
 
 def _chosen(path: str, key: str | None, members: dict[str, _Member]) -> str:
-    """The array to read: the one asked for, the only table, or the one with a usual name."""
+    """The array to read: ``key``, the only table, or the one with a usual name."""
     if key is not None:
         if key not in members:
             raise FileError(f"{path}: has no array {key!r}{nearest(key, members)}; it holds {listed(members)}")
         return key
-    tables = [name for name, member in members.items() if len(member.shape) == 2 or member.dtype.names]
+    tables = [name for name, (header, _) in members.items() if len(header.shape) == 2 or header.dtype.names]
     for name in tables if len(tables) == 1 else ["X", "x", "data"]:
         if name in tables:
             return name
@@ -194,7 +198,7 @@ def _chosen(path: str, key: str | None, members: dict[str, _Member]) -> str:
         raise FileError(f"{path}: holds no arrays")
     if not tables and len(members) == 1:
         return next(iter(members))
-    raise FileError(f"{path}: holds {listed(members)}; say which with key=")
+    raise FileError(f"{path}: holds {listed(members)}; choose one with key=")
 
 
 FORMATS = (

@@ -1,6 +1,6 @@
-"""Files that are larger than the memory: tables of so many rows, one after the other, the next read while this one is at work.
+"""Files larger than memory: tables of a fixed number of rows, one after another. The next one is read while one is in use.
 
-Memory holds two batches and what a reader needs for a block of rows, whatever the number and the size of the files.
+Memory holds two batches and a block of rows of a reader, whatever the number and the size of the files.
 """
 
 from __future__ import annotations
@@ -13,33 +13,33 @@ import numpy as np
 
 from reduset._validate import whole
 from reduset.io.building import Chunk
-from reduset.io.plans import ROWS, FilePlan, ReadPlan, notes_of, plan_of
-from reduset.io.reader import options_of
+from reduset.io.reader import ROWS, options_of
+from reduset.io.reading import FilePlan, ReadPlan, notes_of, plan_of
 from reduset.io.table import FileError, Table
 
 Item = TypeVar("Item")
 END: Any = object()
-MOST = 1 << 22  # numbers in a batch, if nothing else is said
+MAX_NUMBERS = 1 << 22  # in a batch by default
 
 
 class Batches(Iterator[Table]):
-    """Tables of so many rows, one after the other, and what is known of all of them.
+    """Tables of a fixed number of rows, one after another, and what they have in common.
 
     Attributes
     ----------
     columns : names.
     sources : the files.
-    scales : the transform of each column that has one.
-    encoding : how columns of categories and dates became numbers, as in `Table`.
-    rows : of every batch but the last.
-    total : rows of all files, or None where some file does not say (CSV, TSV, Arrow streams).
-    position : how many rows of the files lie before the next batch, those left out for missing values included. ``start=position``
-        of another iterator goes on from here, with the same numbers to the last bit.
+    scales : transform of each transformed column.
+    encoding : encoding of categories and dates, as in `Table`.
+    rows : number of rows of every batch but the last.
+    total : number of rows of all files; None if unknown (CSV, TSV, Arrow streams).
+    position : number of rows of the files before the next batch, dropped rows included. Another iterator with ``start=position``
+        continues here with bitwise equal values.
     """
 
     def __init__(self, plan: ReadPlan, rows: int | None, start: int) -> None:
         self.columns, self.scales, self.encoding = plan.first.choice.titles, plan.first.scales, plan.first.encoding
-        self.rows = default_rows(len(self.columns)) if rows is None else rows
+        self.rows = _default_rows(len(self.columns)) if rows is None else rows
         self.sources = tuple(file.path for file in plan.files)
         self.total = plan.rows
         if self.total is not None and start > self.total:
@@ -51,16 +51,16 @@ class Batches(Iterator[Table]):
     def __next__(self) -> Table:
         position, table = next(self._tables)
         self.position = position
-        if table is None:  # rows at the end that all lack a value
+        if table is None:  # the last rows all lack a value
             raise StopIteration
         return table
 
     def notes(self, dropped: int = 0) -> tuple[str, ...]:
-        """What was done in reading, in words, with so many rows left out."""
+        """The notes on the files, and the given number of dropped rows."""
         return notes_of(self._files, dropped)
 
     def close(self) -> None:
-        """Read no further."""
+        """Stop reading."""
         self._tables.close()
 
 
@@ -90,7 +90,7 @@ class TableFiles:
 
         A block covers ``len(block) + block.dropped`` rows of the files. ``block.weights`` and ``block.groups`` are its own.
         """
-        size = default_rows(len(self.columns)) if rows is None else rows
+        size = _default_rows(len(self.columns)) if rows is None else rows
         return (table for _, table in _tables(self._plan, size, start) if table is not None)
 
     def take(self, rows: Any) -> Table:
@@ -116,7 +116,7 @@ class TableFiles:
         return self._plan.table(builder, self._plan.files, len(numbers))
 
     def notes(self, dropped: int = 0) -> tuple[str, ...]:
-        """What was done while reading, with this number of omitted rows."""
+        """The notes on the files, and the given number of dropped rows."""
         return notes_of(self._plan.files, dropped)
 
 
@@ -125,24 +125,22 @@ def open_files(paths: Any, **options: Any) -> TableFiles:
     return TableFiles(plan_of(paths, options_of(**options)))
 
 
-def default_rows(columns: int) -> int:
-    """The rows of a block whose size is not given."""
-    return max(1, min(ROWS, MOST // columns))
+def _default_rows(columns: int) -> int:
+    return max(1, min(ROWS, MAX_NUMBERS // columns))
 
 
 def batches(paths: Any, *, rows: int | None = None, start: int = 0, **same: Any) -> Batches:
-    """Read files so many rows at a time that memory does not grow with them.
+    """Read files in batches of rows, in memory that does not grow with the files.
+
+    A thread reads the next batch while one is in use. It ends with the iterator.
 
     Parameters
     ----------
-    paths : one path or several, or a folder, as in ``read``. A batch may hold the end of one file and the beginning of the next:
-        all have ``rows`` rows but the last.
-    rows : of a batch; 65,536 if not given, fewer of more than 64 columns.
-    start : rows of the files to begin after: whole files, groups of rows of Parquet and rows of NPY and FCS are skipped, others are
-        read and left out.
+    paths : path or list of paths, or a folder, as in ``read``. A batch may hold the end of one file and the beginning of the next:
+        all batches but the last have ``rows`` rows.
+    rows : rows of a batch; by default 65,536, or fewer for more than 64 columns.
+    start : number of rows to skip. Whole files, row groups of Parquet and rows of NPY and FCS are skipped without reading.
     same : other arguments are those of ``read``.
-
-    A thread reads the next batch while this one is at work; it ends with the iterator.
     """
     if rows is not None:
         whole(rows, "rows", 1)
@@ -151,7 +149,7 @@ def batches(paths: Any, *, rows: int | None = None, start: int = 0, **same: Any)
 
 
 def ahead(items: Iterator[Item]) -> Generator[Item, None, None]:
-    """The same items, each made in another thread while the one before is at work; what goes wrong there is raised here."""
+    """The same items, each computed in another thread while the previous one is in use. Its exceptions are raised here."""
     with ThreadPoolExecutor(1, "reduset-read") as reader:
         coming = reader.submit(next, items, END)
         while (item := coming.result()) is not END:
@@ -159,58 +157,38 @@ def ahead(items: Iterator[Item]) -> Generator[Item, None, None]:
             yield item
 
 
-class _Batch:
-    """A batch in the making. Rows are counted through all files: ``begin`` lie before it, ``end`` up to its last row."""
-
-    def __init__(self, plan: ReadPlan, size: int, begin: int) -> None:
-        self.begin = self.end = begin
-        self._plan, self._builder = plan, plan.builder(size)
-        self._files: list[FilePlan] = []
-        self.room = size
-
-    def take(self, file: FilePlan, chunk: Chunk) -> Chunk:
-        """Take as many rows of a chunk as there is room for; the others."""
-        taken, left = chunk.rows(slice(self.room)), chunk.rows(slice(self.room, None))
-        self._builder.add(file.path, taken)
-        self.room -= len(taken)
-        self.end = int(taken.numbers[-1])
-        if file not in self._files[-1:]:
-            self._files.append(file)
-        return left
-
-    def table(self, end: int) -> Table:
-        """The table of all rows up to ``end``; those that are not in it lacked a value."""
-        return self._plan.table(self._builder, self._files, end - self.begin)
-
-
 def _tables(plan: ReadPlan, size: int, start: int) -> Iterator[tuple[int, Table | None]]:
-    """Batches of so many rows, each with the number of rows of the files up to its end: what ``start`` must be to go on after it.
+    """Batches of ``size`` rows, each with the number of rows of the files up to its end, which is ``start`` for the next one.
 
-    A batch is given away when a row comes that has no room in it. So the last one is known to be the last, and rows after it that
-    lack a value are counted with it. Where nothing but such rows follows ``start`` there is None in place of a batch.
+    A batch is yielded when a further row arrives. So the last batch is known to be the last, and incomplete rows after it count
+    towards it. If all rows after ``start`` are incomplete, the batch is None.
     """
-    batch, last = _Batch(plan, size, start), start
+    begin = end = last = start  # rows of the files before the batch, up to its last row, and read so far
+    builder, files, room = plan.builder(size), list[FilePlan](), size
     for file, chunk in _complete_rows(plan, size, start):
         while len(chunk):
-            if not batch.room:
-                yield batch.end, batch.table(batch.end)
-                batch = _Batch(plan, size, batch.end)
-            chunk = batch.take(file, chunk)
+            if not room:
+                yield end, plan.table(builder, files, end - begin)
+                builder, files, room, begin = plan.builder(size), [], size, end
+            added, chunk = chunk.rows(slice(room)), chunk.rows(slice(room, None))
+            builder.add(file.path, added)
+            room, end = room - len(added), int(added.numbers[-1])
+            if file not in files[-1:]:
+                files.append(file)
         last = max(last, chunk.end)
-    if batch.room < size or not batch.begin:  # refused by the table where there is none, not even before it
-        yield last, batch.table(last)
+    if room < size or not begin:  # an empty table raises an error
+        yield last, plan.table(builder, files, last - begin)
     elif last > start:
         yield last, None
 
 
 def _complete_rows(plan: ReadPlan, size: int, start: int) -> Iterator[tuple[FilePlan, Chunk]]:
-    """Rows that lack nothing, file by file, counted through all files, without the first ``start``."""
-    before = 0  # rows of the files before this one
+    """Complete rows after the first ``start`` ones, file by file, numbered over all files."""
+    before = 0  # rows of earlier files
     for file in plan.files:
         count = file.rows
         if count is None or before + count > start:
-            # what a file does not say must be counted: then it is read from its first row
-            skipped = 0 if count is None else max(0, start - before)
+            skipped = 0 if count is None else max(0, start - before)  # files with unknown length are read from their first row
             end = before
             for chunk in plan.chunks(file, size, skipped):
                 chunk = chunk.counted_from(before)

@@ -1,8 +1,8 @@
-"""CSV and TSV, also packed by gzip: text parsed by pyarrow, block by block.
+"""CSV and TSV, also compressed by gzip, parsed by pyarrow block by block.
 
-The first megabytes decide: encoding (UTF-8, UTF-16 with its mark, else Latin-1), separator (the commonest of , ; tab | in the first
-line), decimal commas, whether the first line names the columns (not where all of it are numbers), and what each column holds. A
-column whose values are numbers for the larger part is one of numbers, so that a stray word in it is an error and not a category.
+The first megabyte determines the encoding (UTF-8, UTF-16 with a byte order mark, else Latin-1), the separator (the most frequent
+of , ; tab | in the first line), decimal commas, whether the first line has names (unless all of it are numbers), and the type of
+each column. A column with mostly numbers is numeric, so a stray word in it is an error and not a category.
 """
 
 from __future__ import annotations
@@ -18,18 +18,21 @@ from typing import Any
 import numpy as np
 
 from reduset.io.arrow import PYARROW, block_of_batch, counted, kind_of, opened, pyarrow
-from reduset.io.paths import suffix_of
+from reduset.io.guard import suffix_of
 from reduset.io.reader import FLAG, NUMBER, SINGLE, TEXT, Block, FileReader, Format, Numbers, ReadOptions, is_date, unique_names
 from reduset.io.table import FileError, one_line, refusing
 
 HEAD = 1 << 20
 BLOCK = 1 << 20  # a line must fit
-TOO_LONG = f"a line is longer than {BLOCK >> 20} MiB; is it a table?"
 MISSING = ["", "NA", "N/A", "#N/A", "nan", "NaN", "NAN", "-nan", "null", "NULL", "None", "none", "."]
+WHOLE = re.compile(r"\s*(?:0|-?[1-9]\d{0,17})\s*")  # integers that lose no digit or zero; 007 is a name
+INTEGER = re.compile(r"\s*[-+]?\d{1,300}\s*")
+NUMERAL = re.compile(r"\s*[-+]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|inf(?:inity)?|nan)\s*", re.IGNORECASE)
+COMMA_NUMERAL, POINT_NUMERAL = (re.compile(rf"-?\d*{mark}\d+(?:[eE][-+]?\d+)?") for mark in (",", r"\."))
 
 
 class DelimitedReader(FileReader):
-    """CSV or TSV: text in columns, with this separator or the commonest in its first line."""
+    """CSV or TSV: text in columns, with the given separator or the most frequent one in its first line."""
 
     may_number_rows = True
 
@@ -37,8 +40,10 @@ class DelimitedReader(FileReader):
         self._csv, self._arrow = pyarrow(".csv"), pyarrow()
         self.title = "TSV" if separator == "\t" else "CSV"
         self._packed = suffix_of(path)[1]
-        inside = f"gzip with {self.title} inside" if self._packed else self.title
-        with refusing(path, inside), (gzip.open if self._packed else open)(path, "rb") as stream:
+        with (
+            refusing(path, f"gzip with {self.title} inside" if self._packed else self.title),
+            (gzip.open if self._packed else open)(path, "rb") as stream,
+        ):
             head = stream.read(HEAD)
         if not head:
             raise FileError(f"{path}: is empty once unpacked")
@@ -47,143 +52,122 @@ class DelimitedReader(FileReader):
         if len(head) == HEAD and len(lines) == 1:
             raise FileError(f"{path}: its first line is longer than {HEAD >> 20} MiB; is it a table?")
         if not lines:
-            raise FileError(f"{path}: holds blank lines alone")
-        self._separator = separator or max(",;\t|", key=lambda mark: (_outside_quotes(lines[0]).count(mark), mark == ","))
+            raise FileError(f"{path}: holds blank lines only")
+        unquoted = re.sub(r'"[^"]*"', "", lines[0])
+        self._separator = separator or max(",;\t|", key=lambda mark: (unquoted.count(mark), mark == ","))
         self.decimal = "," if self._separator in ";\t|" and _has_decimal_commas(lines[1:200], self._separator) else "."
-        first, self._skip = _first_row(path, text, self._separator)
-        headless = all(_is_number(cell) for cell in first)
-        names, renamed = unique_names([f"column {k + 1}" for k in range(len(first))] if headless else first)
-        self._names = names
-        self._nameless = {name for name, cell in zip(names, first, strict=True) if not cell}
-        self._skip = 0 if headless else self._skip
-        super().__init__(path, self._look(path), None)
+        first, skipped = _first_row(path, text, self._separator)
+        has_names = not all(map(NUMERAL.fullmatch, first))
+        self._names, renamed = unique_names(first if has_names else [f"column {k + 1}" for k in range(len(first))])
+        self._nameless = {name for name, cell in zip(self._names, first, strict=True) if not cell}
+        self._skip = skipped if has_names else 0
+        super().__init__(path, self._kinds(path), None)
         self.notes += renamed
-        if headless:
-            self.notes.append("its first line holds numbers, not names: columns are called by their place")
+        if not has_names:
+            self.notes.append("its first line holds numbers, not names: columns are named by position")
         if self._encoding == "latin-1":
             self.notes.append("it is no UTF-8 and was read as Latin-1")
         if self.decimal == ",":
             self.notes.append("decimal commas")
 
-    def _open(self, path: str, types: dict[str, Any] | None, names: list[str] | None) -> Any:
-        reader = self._csv
-        return reader.open_csv(
+    def _open(self, path: str, types: dict[str, Any] | None, names: list[str] | None = None, as_text: bool = False) -> Any:
+        """pyarrow's reader; ``as_text`` takes cells as written, without missing values or decimal commas."""
+        convert = {} if as_text else {"null_values": MISSING, "decimal_point": self.decimal}
+        return self._csv.open_csv(
             self._arrow.input_stream(opened(path), compression="gzip" if self._packed else None),
-            read_options=reader.ReadOptions(
+            read_options=self._csv.ReadOptions(
                 use_threads=False, block_size=BLOCK, column_names=self._names, skip_rows=self._skip, encoding=self._encoding
             ),
-            parse_options=reader.ParseOptions(delimiter=self._separator, newlines_in_values=True),
-            convert_options=reader.ConvertOptions(
+            parse_options=self._csv.ParseOptions(delimiter=self._separator, newlines_in_values=True),
+            convert_options=self._csv.ConvertOptions(
                 column_types=types,
                 include_columns=names,
-                decimal_point=self.decimal,
-                null_values=MISSING,
-                strings_can_be_null=True,
+                strings_can_be_null=not as_text,
                 check_utf8=self._encoding == "utf8",
+                **convert,
             ),
         )
 
-    def _look(self, path: str) -> dict[str, str]:
-        """What each column holds, by the first block."""
+    def _kinds(self, path: str) -> dict[str, str]:
+        """The type of each column by the first block."""
         try:
-            with self._open(path, None, None) as reader:
+            with self._open(path, None) as reader:
                 batch = reader.read_next_batch()
         except StopIteration:
             batch = None
         except self._arrow.ArrowInvalid as error:
-            raise FileError(f"{path}: {self._plainly(error)}") from error
+            raise FileError(f"{path}: {self._explained(error)}") from error
         if batch is None or not batch.num_rows:
             raise FileError(f"{path}: has a line of names and no rows")
         kinds = {}
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
             kind = kind_of(column.type)
             if kind == TEXT:
-                some = [cell for cell in column.slice(0, 1000).to_pylist() if cell is not None]
-                kind = NUMBER if 2 * sum(map(self._is_number, some)) > len(some) else TEXT
+                cells = [cell for cell in column.slice(0, 1000).to_pylist() if cell is not None]
+                numerals = sum(
+                    NUMERAL.fullmatch(cell.replace(",", ".") if self.decimal == "," else cell) is not None for cell in cells
+                )
+                kind = NUMBER if 2 * numerals > len(cells) else TEXT
             if name in self._nameless and column.null_count == len(column):
                 kind = "nothing"  # every line ends with a separator
             kinds[name] = NUMBER if kind == SINGLE else kind
         return kinds
 
     def _blocks(self, names: Sequence[str], labels: Sequence[str], rows: int, start: int) -> Iterator[Block]:
-        arrow = self._arrow
         types = {name: self._type(self.kinds[name]) for name in names}
         for name in labels:
             if name not in types:
-                types[name] = arrow.int64() if self.kinds[name] == NUMBER and self._whole(name) else arrow.string()
+                is_whole = self.kinds[name] == NUMBER and self._is_whole(name)
+                types[name] = self._arrow.int64() if is_whole else self._arrow.string()
         try:
             with self._open(self.path, types, list(types)) as reader:
                 for first, batch in counted(reader):
                     yield block_of_batch(first, batch, names, labels)
         except self._arrow.ArrowInvalid as error:
-            raise FileError(f"{self.path}: {self._plainly(error)}") from error
+            raise FileError(f"{self.path}: {self._explained(error)}") from error
+
+    def _cells(self, name: str) -> Iterator[Any]:
+        """The cells of a column as text, block by block, missing ones as null."""
+        with self._open(self.path, {name: self._arrow.string()}, [name]) as reader:
+            yield from (batch.column(0) for batch in reader)
 
     def _integers(self, name: str) -> Iterator[Numbers]:
-        with self._open(self.path, {name: self._arrow.string()}, [name]) as reader:
-            for batch in reader:
-                cells = batch.column(0).drop_null()
-                try:
-                    yield cells.cast(self._arrow.int64()).to_numpy()
-                except self._arrow.ArrowInvalid:  # fractions, or numbers beyond int64
-                    whole = [int(cell) for cell in cells.unique().to_pylist() if INTEGER.fullmatch(cell)]
-                    yield np.array(whole, dtype=object)
+        for cells in self._cells(name):
+            try:
+                yield cells.drop_null().cast(self._arrow.int64()).to_numpy()
+            except self._arrow.ArrowInvalid:  # fractions, or numbers beyond int64
+                texts = cells.drop_null().unique().to_pylist()
+                yield np.array([int(text) for text in texts if INTEGER.fullmatch(text)], dtype=object)
+
+    def _is_whole(self, name: str) -> bool:
+        """Whether all labels of a numeric column are integers that lose nothing as such."""
+        return all(WHOLE.fullmatch(text) for cells in self._cells(name) for text in cells.unique().to_pylist() if text is not None)
 
     def text_batches(self) -> Iterator[Any]:
-        """Record batches of all cells as text, as they are written, cut into rows as for numbers."""
-        arrow, reader = self._arrow, self._csv
-        with reader.open_csv(
-            arrow.input_stream(opened(self.path), compression="gzip" if self._packed else None),
-            read_options=reader.ReadOptions(
-                use_threads=False, block_size=BLOCK, column_names=self._names, skip_rows=self._skip, encoding=self._encoding
-            ),
-            parse_options=reader.ParseOptions(delimiter=self._separator, newlines_in_values=True),
-            convert_options=reader.ConvertOptions(
-                column_types=dict.fromkeys(self._names, arrow.string()),
-                strings_can_be_null=False,
-                check_utf8=self._encoding == "utf8",
-            ),
-        ) as batches:
+        """Record batches of all cells as text, as written, with the same rows as blocks of numbers."""
+        with self._open(self.path, dict.fromkeys(self._names, self._arrow.string()), as_text=True) as batches:
             yield from batches
 
     def _type(self, kind: str) -> Any:
-        """The Arrow type that a column of some kind is read as."""
-        arrow = self._arrow
-        if is_date(kind):  # in seconds where the first ones have no fractions; later ones may
-            return arrow.timestamp("ns" if "[ns" in kind else "us", "UTC" if "tz=" in kind else None)
-        return arrow.bool_() if kind == FLAG else arrow.float64()
+        """The Arrow type for reading a column."""
+        if is_date(kind):  # pyarrow infers seconds if the first ones have no fractions, but later ones may have some
+            return self._arrow.timestamp("ns" if "[ns" in kind else "us", "UTC" if "tz=" in kind else None)
+        return self._arrow.bool_() if kind == FLAG else self._arrow.float64()
 
-    def _whole(self, name: str) -> bool:
-        """Whether labels that look like numbers are whole ones, all of them, and lose nothing by it: 007 is a name."""
-        with self._open(self.path, {name: self._arrow.string()}, [name]) as reader:
-            for batch in reader:
-                if not all(WHOLE.fullmatch(cell) for cell in batch.column(0).unique().to_pylist() if cell is not None):
-                    return False
-        return True
-
-    def _plainly(self, error: Exception) -> str:
-        """What pyarrow says, in the words of this library."""
+    def _explained(self, error: Exception) -> str:
+        """An error of pyarrow with the row, the column and the way out."""
         text = one_line(error)
         ragged = re.search(r"Row #(\d+): Expected (\d+) columns, got (\d+)", text)
         if ragged:
-            row, wanted, seen = map(int, ragged.groups())
-            return f"row {row - self._skip} has {seen} cells where the first line has {wanted}; correct it"
-        odd = re.search(r"column #(\d+): Row #(\d+): CSV conversion error to \w+: invalid value '(.*)'", text)
-        if odd:
-            name, row, cell = self._names[int(odd[1])], int(odd[2]) - self._skip, odd[3][:40]
+            row, expected, cells = map(int, ragged.groups())
+            return f"row {row - self._skip} has {cells} cells where the first line has {expected}; correct it"
+        invalid = re.search(r"column #(\d+): Row #(\d+): CSV conversion error to \w+: invalid value '(.*)'", text)
+        if invalid:
+            name, row, cell = self._names[int(invalid[1])], int(invalid[2]) - self._skip, invalid[3][:40]
             return f"column {name!r} must hold numbers, got {cell!r} in row {row}; correct it, or choose other columns"
-        return TOO_LONG if "straddling" in text else f"cannot be read as {self.title} ({text})"
-
-    def _is_number(self, cell: str) -> bool:
-        return _is_number(cell.replace(",", ".") if self.decimal == "," else cell)
-
-
-WHOLE = re.compile(r"\s*(?:0|-?[1-9]\d{0,17})\s*")
-INTEGER = re.compile(r"\s*[-+]?\d{1,300}\s*")
-NUMERAL = re.compile(r"\s*[-+]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|inf(?:inity)?|nan)\s*", re.IGNORECASE)
-
-
-def _is_number(cell: str) -> bool:
-    return NUMERAL.fullmatch(cell) is not None
+        if "straddling" in text:
+            return f"a line is longer than {BLOCK >> 20} MiB; is it a table?"
+        return f"cannot be read as {self.title} ({text})"
 
 
 def _decoded(path: str, head: bytes) -> tuple[str, str]:
@@ -195,34 +179,28 @@ def _decoded(path: str, head: bytes) -> tuple[str, str]:
     try:
         return "utf8", head.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        if len(head) == HEAD and error.start > HEAD - 4:  # a letter of several bytes, cut in two
+        if len(head) == HEAD and error.start > HEAD - 4:  # a character of several bytes is cut in two
             return "utf8", head[: error.start].decode("utf-8-sig")
         return "latin-1", head.decode("latin-1")
 
 
-def _outside_quotes(line: str) -> str:
-    return re.sub(r'"[^"]*"', "", line)
-
-
 def _has_decimal_commas(lines: list[str], separator: str) -> bool:
     cells = [cell.strip().strip('"') for line in lines for cell in line.split(separator)]
-    with_comma = sum(re.fullmatch(r"-?\d*,\d+(?:[eE][-+]?\d+)?", cell) is not None for cell in cells)
-    return with_comma > sum(re.fullmatch(r"-?\d*\.\d+(?:[eE][-+]?\d+)?", cell) is not None for cell in cells)
+    with_comma, with_point = (sum(map(bool, map(pattern.fullmatch, cells))) for pattern in (COMMA_NUMERAL, POINT_NUMERAL))
+    return with_comma > with_point
 
 
 def _first_row(path: str, text: str, separator: str) -> tuple[list[str], int]:
-    """The cells of the first line that is not blank, and how many lines lie before the next."""
+    """The cells of the first line that is not blank, and the number of lines up to it."""
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
     try:
         cells = next(cells for cells in reader if any(cell.strip() for cell in cells))
     except (StopIteration, csv.Error) as error:
-        raise FileError(f"{path}: its first line holds no names of columns ({one_line(error)}); is it a table?") from error
+        raise FileError(f"{path}: its first line holds no column names ({one_line(error)}); is it a table?") from error
     return [cell.strip() for cell in cells], reader.line_num
 
 
 def _writer(separator: str) -> Callable[[Any, Any], None]:
-    """What fills a stream with lines."""
-
     def write(stream: Any, table: Any) -> None:
         pyarrow(".csv").write_csv(table, stream, pyarrow(".csv").WriteOptions(delimiter=separator))
 

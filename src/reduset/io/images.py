@@ -1,4 +1,4 @@
-"""Pictures, by pillow: as an array of bytes, or a row of colours a pixel. Formats that could run code are not opened."""
+"""Images, by pillow: an array of bytes, or a table with one row per pixel. Formats that can run code are not opened."""
 
 from __future__ import annotations
 
@@ -10,26 +10,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reduset.io.guard import need
-from reduset.io.paths import head_of, path_text, write_file
+from reduset.io.guard import head_of, need, path_text, write_file
 from reduset.io.reader import NUMBER, Block, FileReader, Format, ReadOptions, block_of
 from reduset.io.table import FileError, refusing
 
-KINDS = ("PNG", "JPEG", "TIFF", "BMP", "GIF", "WEBP", "PPM")
-MOST_PIXELS = 200_000_000
+PILLOW_FORMATS = ("PNG", "JPEG", "TIFF", "BMP", "GIF", "WEBP", "PPM")
+MAX_PIXELS = 200_000_000
 
 
 def read_image(path: Any) -> NDArray[np.uint8]:
-    """The pixels of a picture, (h, w, 3) or, where it is grey, (h, w), from 0 to 255, turned as its camera says, opaque."""
+    """The pixels of an image, (h, w, 3) or (h, w) if grey, from 0 to 255, rotated by its EXIF tag, without transparency."""
     name = path_text(path)
     head_of(name)
     pillow, turning = (need("reading images", module, "images") for module in ("PIL.Image", "PIL.ImageOps"))
     with refusing(name, "an image"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what pillow warns of is checked here, or harmless
-        with pillow.open(name, formats=KINDS) as picture:
+        warnings.simplefilter("ignore")  # its warnings are checked here, or harmless
+        with pillow.open(name, formats=PILLOW_FORMATS) as picture:
             width, height = picture.size
-            if width * height > MOST_PIXELS:
-                raise FileError(f"{name}: has {width:,} × {height:,} pixels, more than {MOST_PIXELS:,}; make it smaller")
+            if width * height > MAX_PIXELS:
+                raise FileError(f"{name}: has {width:,} × {height:,} pixels, more than {MAX_PIXELS:,}; make it smaller")
             turned = turning.exif_transpose(picture)
             if turned.mode.startswith(("I", "F")):
                 return _from_deep(name, np.asarray(turned))
@@ -38,12 +37,12 @@ def read_image(path: Any) -> NDArray[np.uint8]:
 
 
 def write_image(path: Any, pixels: NDArray[np.uint8]) -> None:
-    """Write (h, w), (h, w, 3) or (h, w, 4) bytes as a picture, in the format of the suffix; it appears whole or not at all."""
+    """Write (h, w), (h, w, 3) or (h, w, 4) bytes as an image in the format of the suffix, atomically."""
     name = path_text(path)
     pillow = need("writing images", "PIL.Image", "images")
     kind = pillow.registered_extensions().get(os.path.splitext(name.lower())[1])
-    if kind not in KINDS:
-        raise FileError(f"{name}: pictures cannot be written under this suffix; use .png, .jpg, .tif, .bmp or .webp")
+    if kind not in PILLOW_FORMATS:
+        raise FileError(f"{name}: images cannot be written with this suffix; use .png, .jpg, .tif, .bmp or .webp")
     picture = pillow.fromarray(np.ascontiguousarray(pixels))
     if kind == "JPEG" and picture.mode == "RGBA":
         picture = picture.convert("RGB")
@@ -51,14 +50,14 @@ def write_image(path: Any, pixels: NDArray[np.uint8]) -> None:
 
 
 def _from_deep(name: str, levels: NDArray[Any]) -> NDArray[np.uint8]:
-    """More than 256 levels of grey: 16 bits keep their upper 8; others are no picture."""
+    """Grey levels of 16 bits, of which the upper 8 are kept. Other types are no image."""
     if levels.dtype.kind == "f" or levels.min() < 0 or levels.max() > 65535:
         raise FileError(f"{name}: holds measurements ({levels.dtype}), not shades; save it as .npy, or as 8 or 16 bits")
     return (levels >> 8).astype(np.uint8)
 
 
 class ImageReader(FileReader):
-    """The pixels of a picture as rows, line after line."""
+    """The pixels of an image as rows, line by line."""
 
     in_one_unit = True
 

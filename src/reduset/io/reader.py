@@ -1,7 +1,7 @@
-"""The contract of readers: what they are asked, an open file as columns and blocks of rows, and the record of a format.
+"""The contract of readers: options, an open file as columns and blocks of rows, and the record of a format.
 
-Numbers come as one array a column, NaN where one is missing; dates as numbers too, days since 1970-01-01; labels as codes into
-categories, −1 where one is missing.
+Each column of numbers is an array, with NaN for missing values. Dates are days since 1970-01-01. Labels are codes into categories,
+-1 for a missing label.
 """
 
 from __future__ import annotations
@@ -18,25 +18,26 @@ from reduset._types import Indices
 from reduset._validate import LARGEST_EXACT, flag, merged_integers, one_of
 from reduset.io.table import refusing
 
-SINGLE = "single"  # numbers in single or half precision
-NUMBER = "number"  # all others
-FLAG = "true or false"  # the numbers 1 and 0
+SINGLE = "single"  # float16 and float32
+NUMBER = "number"  # all other numbers
+FLAG = "true or false"  # read as 1 and 0
 TEXT = "text"
 CATEGORIES = "categories"
 NUMERIC = (SINGLE, NUMBER, FLAG)
 AUTO, NONE = "auto", "none"
-PLAIN = (NONE, "linear")  # transforms that leave values as they are
+PLAIN = (NONE, "linear")  # transforms that leave values unchanged
+ROWS = 65536  # of a block by default
 
 Numbers = NDArray[Any]
 
 
 @dataclass
 class ReadOptions:
-    """What is asked of files, checked as far as it can be without one; the attributes are the arguments of ``read``.
+    """The arguments of ``read``, validated as far as possible without a file.
 
-    ``automatic`` gives columns of FCS files that ``transform`` does not name a scale that is estimated; transform="auto" sets it.
-    ``linear`` keeps their values as they are in what is computed, too; transform="none" sets it. ``unused`` has the text columns
-    that encode="auto" omits, with the reason.
+    ``automatic`` estimates scales of channels of FCS files that ``transform`` does not name; transform="auto" sets it. ``linear``
+    also stops later steps from transforming them; transform="none" sets it. ``unused`` has the reasons why encode="auto" omits
+    text columns.
     """
 
     columns: Any = None
@@ -64,16 +65,15 @@ class ReadOptions:
 
 
 def options_of(**given: Any) -> ReadOptions:
-    """What was asked for by name."""
-    known = [each.name for each in fields(ReadOptions)]
+    """Options from keyword arguments."""
+    known = [option.name for option in fields(ReadOptions)]
     for name in given:
         if name not in known:
-            raise TypeError(f"unexpected argument {name!r}; there are {', '.join(known)}")
+            raise TypeError(f"unexpected argument {name!r}; the arguments are {', '.join(known)}")
     return ReadOptions(**given)
 
 
 def _names(columns: Any) -> list[str] | None:
-    """The names asked for, as a list without repetition."""
     if columns is None:
         return None
     names = [columns] if isinstance(columns, str) else list(columns)
@@ -89,18 +89,18 @@ def _names(columns: Any) -> list[str] | None:
 
 @dataclass(frozen=True)
 class CodedLabels:
-    """Dictionary-encoded labels: (k,) codes into categories, text or whole numbers; −1 where a label is missing."""
+    """Dictionary-encoded labels: (k,) codes into categories, which are text or whole numbers; -1 for a missing label."""
 
     codes: Indices
     categories: list[Any]
 
-    def rows(self, which: Any) -> CodedLabels:
-        """Those of some rows."""
-        return CodedLabels(self.codes[which], self.categories)
+    def rows(self, rows: Any) -> CodedLabels:
+        """The labels of some rows."""
+        return CodedLabels(self.codes[rows], self.categories)
 
 
 class Block(NamedTuple):
-    """Some rows of a file as they are stored: the number of rows before them, columns, and the labels of other columns."""
+    """Consecutive rows of a file: the number of rows before them, columns of numbers, and columns of labels."""
 
     first: int
     columns: list[Numbers]
@@ -108,7 +108,7 @@ class Block(NamedTuple):
 
     @property
     def end(self) -> int:
-        """The number of rows up to its last."""
+        """The number of rows up to the last one."""
         return self.first + len(self.labels[0].codes if self.labels else self.columns[0])
 
 
@@ -117,24 +117,24 @@ class FileReader(ABC):
 
     Attributes
     ----------
-    path : its name as given.
-    title : what it is, in words.
-    kinds : what each column holds: SINGLE, NUMBER, FLAG, TEXT or another word.
-    aside : the same of columns that are no part of the points, but may be weights or groups.
-    rows : how many, or None where that is not known before reading.
-    notes : what there is to say of it.
-    aliases : other names of columns.
-    upright : columns that a transform of all columns leaves alone.
-    unasked : columns of numbers that are read only where they are named, with what they are.
-    unnoted : those of ``unasked`` that no note mentions.
-    ordered : columns of categories that have an order.
-    encoding : how columns that hold no numbers were made such, as ``read`` takes it; empty in what a reader opens.
-    automatic : the scale of its columns with transform="auto", except of those in ``upright``; "none" for all but FCS files.
-    highest : the largest value that each column can hold; empty where a file does not state it.
-    in_one_unit : whether all columns have one unit, as pixels have.
-    may_number_rows : whether some column may hold the numbers of its rows.
-    first_row : the number of the first row in messages: 1 in files, 0 in frames.
-    drop_rows : the option that leaves incomplete rows out, in messages.
+    path : name of the file as given.
+    title : name of the format.
+    kinds : type of each column: SINGLE, NUMBER, FLAG, TEXT or another word.
+    aside : types of columns that are not coordinates but may be weights or groups.
+    rows : number of rows; None if unknown before reading.
+    notes : remarks on the file, for messages.
+    aliases : column of each other name.
+    upright : columns that a transform of all columns does not change.
+    unasked : columns of numbers that are read only if named, with the reason.
+    unnoted : columns of ``unasked`` that no note mentions.
+    ordered : columns of ordered categories.
+    encoding : encoding of the columns, as for ``read``. A reader leaves it empty.
+    automatic : scale of the columns with transform="auto", except those in ``upright``; "none" except for FCS files.
+    highest : largest possible value of each column; empty if the file does not state it.
+    in_one_unit : True if all columns have one unit, such as pixels.
+    may_number_rows : True if a column may hold row numbers.
+    first_row : number of the first row in messages: 1 in files, 0 in frames.
+    drop_rows : the option that omits incomplete rows, in messages.
     """
 
     title = "a table"
@@ -157,13 +157,13 @@ class FileReader(ABC):
         self.encoding: dict[str, Any] = {}
         self.automatic = NONE
         self.highest: dict[str, float] = {}
-        self._compared: set[str] = set()  # columns whose large numbers were compared
+        self._compared: set[str] = set()  # columns whose large integers have been compared
 
     def blocks(self, names: Sequence[str], labels: Sequence[str], rows: int, start: int = 0) -> Iterator[Block]:
-        """The columns of these names, and the labels of others, about ``rows`` rows at a time, none without a row.
+        """Blocks of about ``rows`` rows with columns ``names`` and labels ``labels``; no block is empty.
 
-        Blocks that end before row ``start`` (counted from 0) are left out. The others are cut where they would be cut from the
-        first row on: what is computed of a block must not depend on where reading began.
+        Blocks that end before row ``start`` (from 0) are skipped. All others have the same bounds as without ``start``, so results
+        per block do not depend on it.
         """
         with refusing(self.path, self.title):
             for block in self._blocks(names, labels, rows, start):
@@ -171,8 +171,8 @@ class FileReader(ABC):
                     yield block
 
     def texts(self, name: str) -> Iterator[str]:
-        """The entries of a column as text, empty where one is missing."""
-        for block in self.blocks([], [name], 65536):
+        """The entries of a column as text, "" for missing ones."""
+        for block in self.blocks([], [name], ROWS):
             labels = block.labels[0]
             yield from (str(labels.categories[code]) if code >= 0 else "" for code in labels.codes)
 
@@ -181,9 +181,9 @@ class FileReader(ABC):
         return name
 
     def merged(self, name: str, values: Numbers) -> tuple[int, int] | None:
-        """Two whole numbers of a column that are one in float64, or None.
+        """Two different integers of a column that are equal in float64, or None.
 
-        ``values`` are those of a block as they were read. If these are floats already, the column is read again, once.
+        ``values`` come from a block. If they are floats already, the column is read again, once.
         """
         if values.dtype.kind != "f":
             return merged_integers(values)
@@ -194,12 +194,12 @@ class FileReader(ABC):
             return next(filter(None, map(merged_integers, self._integers(name))), None)
 
     def _integers(self, name: str) -> Iterator[Numbers]:
-        """The whole numbers of a column that blocks have as floats, a part at a time."""
+        """The integers of a column that blocks hold as floats, in parts."""
         return iter(())
 
     @abstractmethod
     def _blocks(self, names: Sequence[str], labels: Sequence[str], rows: int, start: int) -> Iterator[Block]:
-        """The blocks by the reader of a format; those before ``start`` need not be there."""
+        """As `blocks`; blocks before ``start`` may be included."""
 
 
 @dataclass(frozen=True)
@@ -208,17 +208,17 @@ class Format:
 
     Attributes
     ----------
-    title : what such a file is, in messages.
+    title : name in messages.
     suffixes : in small letters, the usual one first.
-    open : makes the source of a file. What goes wrong in it is refused as a damaged file.
-    magic : how its files begin; none for text, which begins in any way.
-    sure : whether the magic suffices. If not, the suffix must say so too, and the reader is asked where the magic is not there.
-    needs : the library that reads it, and the extra of this package that brings it.
-    keyed : whether ``key`` chooses what is read of a file.
-    gzipped : whether it is also read and written packed by gzip.
-    nested : whether a folder of such files is a data set, whose folders are searched too.
-    write : fills a stream with an Arrow table.
-    written : the suffixes that are offered for writing.
+    open : opens a file. An exception counts as a damaged file.
+    magic : possible first bytes; empty for text.
+    sure : True if these bytes identify the format. Otherwise the suffix decides, and the reader opens files without them too.
+    needs : the library that reads it, and the extra that installs it.
+    keyed : True if ``key`` selects an array of the file.
+    gzipped : True if gzip-compressed files are read and written too.
+    nested : True if folders of such files are searched recursively.
+    write : writes an Arrow table to a stream.
+    written : suffixes offered for writing.
     """
 
     title: str
@@ -235,73 +235,67 @@ class Format:
 
 
 def block_of(first: int, column: Callable[[str], Numbers], names: Sequence[str], labels: Sequence[str]) -> Block:
-    """A block of columns that a function gives by name."""
-    return Block(first, [_undated(column(name)) for name in names], [encode(column(name)) for name in labels])
+    """A block from a function that returns the array of a column."""
+    return Block(first, [_without_dates(column(name)) for name in names], [encode(column(name)) for name in labels])
 
 
-def _undated(values: Numbers) -> Numbers:
-    """Dates as days, all else as it is."""
+def _without_dates(values: Numbers) -> Numbers:
     if values.dtype.kind != "M":
         return values
     return np.where(np.isnat(values), np.nan, (values - np.datetime64(0, "D")) / np.timedelta64(1, "D"))
 
 
 def is_date(kind: str) -> bool:
-    """Whether a column of such a kind, as types call themselves, holds dates or moments."""
+    """Whether a column of this type holds dates or times."""
     return kind.startswith(("date", "timestamp", "datetime", "<M8", ">M8"))
 
 
 def can_encode(kind: str) -> bool:
-    """Whether a column that holds no numbers can become numbers."""
+    """Whether a column of this type can be encoded as numbers."""
     return kind in (TEXT, CATEGORIES) or is_date(kind)
 
 
 def kind_of_dtype(dtype: np.dtype[Any]) -> str:
-    """What a column of a NumPy type holds."""
+    """The type of a column of a NumPy type."""
     if dtype.kind == "f":
         return SINGLE if dtype.itemsize <= 4 else NUMBER
     return {"i": NUMBER, "u": NUMBER, "b": FLAG, "U": TEXT, "S": TEXT, "O": TEXT}.get(dtype.kind, str(dtype))
 
 
 def unique_names(names: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Names of which none is empty and no two are equal, and notes on those that were changed."""
-    taken = set(names)
-    seen: set[str] = set()
-    made, notes = [], []
-    for place, name in enumerate(names, 1):
-        new = name or f"column {place}"
-        number = 2
-        while new in seen or (new != name and new in taken):
-            new = f"{name or f'column {place}'} ({number})"
-            number += 1
+    """Distinct, non-empty names, and notes on changed ones."""
+    unique: dict[str, None] = {}
+    given, notes = set(names), []
+    for position, name in enumerate(names, 1):
+        base = name or f"column {position}"
+        new, number = base, 2
+        while new in unique or (new != name and new in given):
+            new, number = f"{base} ({number})", number + 1
         if name and new != name:
             notes.append(f"another column named {name!r} is called {new!r}")
-        seen.add(new)
-        made.append(new)
-    return made, notes
+        unique[new] = None
+    return list(unique), notes
 
 
 def encode(values: Numbers) -> CodedLabels:
-    """Labels from an array: whole numbers stay numbers, everything else becomes text."""
+    """Labels from an array: whole numbers stay numbers, all other values become text."""
     values = np.asarray(values)
+    present = np.ones(len(values), bool)
     if values.dtype.kind == "f":
-        there = ~np.isnan(values)
-        whole = bool((values[there] == np.rint(values[there])).all() and (np.abs(values[there]) < 2.0**63).all())
-        kept = values[there].astype(np.int64) if whole else values[there].astype(str)
-    elif values.dtype.kind == "O":
-        there = np.array([value is not None and value == value for value in values.tolist()], bool)
-        kept = _texts(values[there])
+        present = ~np.isnan(values)
+        kept = values[present]
+        are_whole = bool((kept == np.rint(kept)).all() and (np.abs(kept) < 2.0**63).all())
+        kept = kept.astype(np.int64 if are_whole else str)
+    elif values.dtype.kind in "iu":
+        kept = values.astype(np.int64)
     else:
-        there = np.ones(len(values), bool)
-        kept = values.astype(np.int64) if values.dtype.kind in "iu" else values if values.dtype.kind == "U" else _texts(values)
+        if values.dtype.kind == "O":
+            present = np.array([value is not None and value == value for value in values.tolist()], bool)
+        kept = values if values.dtype.kind == "U" else np.array([text_of(value) for value in values[present].tolist()], str)
     categories, codes = np.unique(kept, return_inverse=True)
-    out = np.full(len(values), -1, np.int64)
-    out[there] = codes
-    return CodedLabels(out, categories.tolist())
-
-
-def _texts(values: Numbers) -> Numbers:
-    return np.array([text_of(value) for value in values.tolist()], str)
+    all_codes = np.full(len(values), -1, np.int64)
+    all_codes[present] = codes
+    return CodedLabels(all_codes, categories.tolist())
 
 
 def text_of(value: Any) -> str:
@@ -310,20 +304,20 @@ def text_of(value: Any) -> str:
 
 
 class LabelDictionary:
-    """A dictionary encoder of labels that come in blocks, with one code for each category."""
+    """Dictionary encoding of labels that arrive in blocks."""
 
     def __init__(self) -> None:
         self._codes: dict[Any, int] = {}
         self._parts: list[NDArray[np.int32]] = []
 
     def add(self, labels: CodedLabels) -> None:
-        """Take those of one more block, none of them missing."""
-        places = [self._codes.setdefault(category, len(self._codes)) for category in labels.categories]
-        self._parts.append(np.asarray(places, np.int32)[labels.codes] if places else np.empty(0, np.int32))
+        """Add the labels of a block, none of them missing."""
+        codes = [self._codes.setdefault(category, len(self._codes)) for category in labels.categories]
+        self._parts.append(np.asarray(codes, np.int32)[labels.codes] if codes else np.empty(0, np.int32))
 
     def array(self) -> Numbers:
-        """All labels so far: whole numbers where all are, else text."""
+        """All labels: integers if all categories are, else text."""
         categories = list(self._codes)
-        whole = bool(categories) and all(isinstance(category, int) for category in categories)
-        table = np.array(categories, np.int64) if whole else np.array([str(category) for category in categories], str)
+        are_whole = bool(categories) and all(isinstance(category, int) for category in categories)
+        table = np.array(categories, np.int64) if are_whole else np.array([str(category) for category in categories], str)
         return table[np.concatenate([np.empty(0, np.int32), *self._parts])]

@@ -1,4 +1,4 @@
-"""What reading a file gives: named columns, weights and groups beside them; and the error that says what is wrong with a file."""
+"""Tables read from files, and the error that describes what is wrong with a file."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 from reduset._messages import closest, printable
 
 if TYPE_CHECKING:
-    from reduset.io.automatic import ChannelSample
+    from reduset.io.channels import ChannelSample
 
 
 class FileError(ValueError):
-    """A file that cannot be read or written. One line: the file, the rule, what was seen, and the way out."""
+    """A file cannot be read or written. The message is one line: file, rule, value, way out."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(printable(" ".join(message.splitlines())))  # names may hold line breaks, and worse
+        super().__init__(printable(" ".join(message.splitlines())))  # names may hold line breaks and control characters
 
 
 @dataclass(frozen=True)
@@ -29,18 +29,18 @@ class Table:
 
     Attributes
     ----------
-    values : (n, d), C-contiguous; float32 where every column read is, else float64.
+    values : (n, d), C-contiguous; float32 if all columns are, else float64.
     columns : d names.
     weights : (n,) float64 from the weight column, or None.
-    groups : (n,) labels, text or whole numbers, from the group column, or None.
-    sources : the files, as they were given.
-    notes : what was done on the way, in words.
-    dropped : how many rows were left out, for they lacked a value.
-    channels : of FCS files that were read without a transform, what is known of their channels, file by file; else empty.
-    omitted : which rows these are, ascending and counted from 0 over all files; None where that is not known, as in batches.
-    scales : the transform of each column that has one.
-    in_one_unit : whether all columns have one unit: pixels, representations in obsm, and channels of FCS files, all transformed.
-    encoding : how columns of categories and dates became numbers; as ``encode`` it makes others the same way.
+    groups : (n,) labels from the group column, text or whole numbers, or None.
+    sources : the files, as given.
+    notes : how the files were read, for messages.
+    dropped : number of rows omitted because of missing values.
+    channels : a sample of each FCS file read without a transform; otherwise empty.
+    omitted : ascending numbers of the omitted rows, from 0 over all files; None in batches.
+    scales : transform of each transformed column.
+    in_one_unit : True if all columns have one unit: pixels, representations in obsm, transformed channels of FCS files.
+    encoding : encoding of categories and dates. As ``encode`` it encodes other files the same way.
     """
 
     values: NDArray[Any]
@@ -57,11 +57,11 @@ class Table:
     in_one_unit: bool = False
 
     def file_rows(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The numbers that rows of this table have in the files, counted from 0 over all of them."""
+        """Numbers of rows of this table in the files, from 0 over all files."""
         if self.omitted is None or not len(self.omitted):
             return rows
-        before = self.omitted - np.arange(len(self.omitted))  # how many rows of the table lie before each
-        return rows + np.searchsorted(before, rows, side="right")
+        kept_before = self.omitted - np.arange(len(self.omitted))
+        return rows + np.searchsorted(kept_before, rows, side="right")
 
     def __len__(self) -> int:
         return len(self.values)
@@ -70,40 +70,39 @@ class Table:
         return np.array(self.values, dtype, copy=copy)
 
     def to_numpy(self) -> NDArray[Any]:
-        """The values, not copied: by this a table is taken wherever a frame is."""
+        """The values, not copied. With this method a table is accepted wherever a frame is."""
         return self.values
 
     def __repr__(self) -> str:
-        beside = [name for name, there in (("weights", self.weights), ("groups", self.groups)) if there is not None]
-        return (
-            f"Table({len(self):,} rows of {printable(listed(self.columns, 8))}{', with ' + ' and '.join(beside) if beside else ''})"
-        )
+        extras = [name for name in ("weights", "groups") if getattr(self, name) is not None]
+        with_extras = f", with {' and '.join(extras)}" if extras else ""
+        return f"Table({len(self):,} rows of {printable(listed(self.columns, 8))}{with_extras})"
 
 
-def listed(names: Iterable[Any], most: int = 12) -> str:
-    """Names for a message, cut where they are many."""
+def listed(names: Iterable[Any], limit: int = 12) -> str:
+    """Names for a message, cut after ``limit`` of them."""
     names = list(names)
-    return ", ".join(map(str, names[:most])) + (f" and {len(names) - most} more" if len(names) > most else "")
+    return ", ".join(map(str, names[:limit])) + (f" and {len(names) - limit} more" if len(names) > limit else "")
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
-    """A question that names what may have been meant, or nothing."""
-    found = closest(name, names)
-    return f" (did you mean {found!r}?)" if found is not None else ""
+    """A question with the most similar name, or ""."""
+    similar = closest(name, names)
+    return "" if similar is None else f" (did you mean {similar!r}?)"
 
 
-def one_line(error: BaseException, most: int = 200) -> str:
-    """What an error says, on one line."""
+def one_line(error: BaseException, limit: int = 200) -> str:
+    """The message of an error on one line."""
     if isinstance(error, OSError) and error.strerror:
         return error.strerror.lower()
     text = " ".join(str(error).split()) or type(error).__name__
     text = f"no entry {text}" if isinstance(error, KeyError) else text
-    return text if len(text) <= most else text[: most - 1] + "…"
+    return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 @contextmanager
-def refusing(path: str, what: str) -> Iterator[None]:
-    """Whatever a damaged file provokes in the libraries that read it, it is refused in one line."""
+def refusing(path: str, kind: str) -> Iterator[None]:
+    """Turn any exception of the libraries that read a damaged file into a `FileError`."""
     try:
         yield
     except FileError:
@@ -111,4 +110,4 @@ def refusing(path: str, what: str) -> Iterator[None]:
     except MemoryError as error:
         raise FileError(f"{path}: too large for this machine's memory; choose fewer columns") from error
     except Exception as error:
-        raise FileError(f"{path}: cannot be read as {what}; it is damaged or cut short ({one_line(error)})") from error
+        raise FileError(f"{path}: cannot be read as {kind}; it is damaged or cut short ({one_line(error)})") from error
