@@ -103,7 +103,7 @@ def lines_of(text):
 
 @pytest.mark.parametrize("case", CASES)
 def test_a_bad_request_is_one_line_and_nothing_is_written(case, files, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(guard, "LARGE", 1 << 22)  # a bomb of gigabytes would take long to make
+    monkeypatch.setattr(guard, "LARGE_MEMBER", 1 << 22)  # a bomb of gigabytes would take long to make
     words, message = CASES[case]
     words = [word.format(files=files) for word in words]
     code = run([*words, "-o", str(tmp_path / "small.npz"), "--report", str(tmp_path / "small.html")])
