@@ -126,11 +126,11 @@ def main(folder: str, target: str) -> None:
 
     peak, study, known = memory("VmHWM"), measured.study, measured.samples
     found, differ = study.populations_, study.differences_
-    np.savez(target, owners=found.owners(), **{f"events {k}": events for k, events in enumerate(known.events)})
+    np.savez(target, owners=found.assignments(), **{f"events {k}": events for k, events in enumerate(known.events)})
     said = {
         "parts": measured.parts, "whole": whole, "busy": busy, "peak": peak, "names": found.names,
         "found": np.flatnonzero(differ.found).tolist(),
-        "told": [differ.told(int(k)) for k in np.flatnonzero(differ.found)], "atoms": len(found.atoms),
+        "told": [differ.format_population(int(k)) for k in np.flatnonzero(differ.found)], "atoms": len(found.atoms),
         "counted": {step: int(counts.sum()) for step, counts in known.counted.items()},
         "samples": list(known.names), "whole_p": study.whole_.p_value, "witness": int(study.witness_.found.sum()),
     }  # fmt: skip

@@ -38,7 +38,7 @@ def planted_in(found: Populations, cohort: PlantedCohort) -> np.ndarray:
     """(N, k) planted cells of each sample in each population."""
     k, chosen = len(found), np.concatenate(cohort.planted)
     sample = np.repeat(np.arange(len(cohort.bags)), [len(bag) for bag in cohort.bags])
-    return np.bincount(sample[chosen] * k + found.owners()[chosen], minlength=len(cohort.bags) * k).reshape(-1, k)
+    return np.bincount(sample[chosen] * k + found.assignments()[chosen], minlength=len(cohort.bags) * k).reshape(-1, k)
 
 
 def tested(found: Populations, planted: np.ndarray, labels: np.ndarray, blocks: np.ndarray | None, seed: int) -> Row:

@@ -52,7 +52,7 @@ def ours(spread: float, seed: int, **size: int) -> Row:
     begun = time.process_time()
     found = find_populations(cohort.bags, cohort.markers, rng=seed)
     seconds = time.process_time() - begun
-    row = judged(found.counts, _planted(found.owners(), cohort), cohort.labels, seed) | {"seconds": seconds}
+    row = judged(found.counts, _planted(found.assignments(), cohort), cohort.labels, seed) | {"seconds": seconds}
     marked = found.marked(int(row.pop("place")))
     row["named"] = {f"{marker}+" for marker in cohort.moved} <= set(marked)
     return {"method": "ours", "spread": spread, "seed": seed, **row}

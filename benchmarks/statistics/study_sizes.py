@@ -17,9 +17,8 @@ from scipy.stats import t as t_law
 from benchmarks._lib import table, verdict
 from benchmarks.statistics._repetitions import interval, with_limits
 from reduset.cytometry import compare, design_of
-from reduset.cytometry.comparing import chances
+from reduset.cytometry.comparing import fit, p_values, q_values
 from reduset.cytometry.design import relabellings
-from reduset.cytometry.fitting import fit, q_values
 
 TITLE = "Samples of 50 to 1,000,000 cells in one study"
 SOURCES = ("cytometry",)
@@ -53,7 +52,7 @@ def unweighted(counts: np.ndarray, sizes: np.ndarray, rng: np.random.Generator) 
     labelled = relabellings(design, rng)
     fits = fit(np.log((counts + 0.5) / (sizes[:, None] + 1)), None, design, labelled)
     effects, reach = fits.effects[0] / np.log(2), t_law.ppf(0.975, fits.freedom) * fits.errors[0] / np.log(2)
-    return Answer(q_values(chances(fits, labelled, "permutation", RATE, 1)), effects, effects - reach, effects + reach)
+    return Answer(q_values(p_values(fits, labelled, "permutation", RATE, 1)), effects, effects - reach, effects + reach)
 
 
 def subsampled(counts: np.ndarray, sizes: np.ndarray, rng: np.random.Generator) -> Answer:

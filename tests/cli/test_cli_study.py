@@ -163,7 +163,7 @@ def test_condition_that_is_batch_is_warned_of(lab, capsys):
         warnings.simplefilter("default")
         assert run(study(lab, "--test", "condition", "--batch", "run", "--json")) == 0
     out = capsys.readouterr()
-    assert "condition and run cannot be told apart" in out.err
+    assert "condition and run are confounded" in out.err
     assert json.loads(out.out)["batches"]["confounded"] is True
 
 

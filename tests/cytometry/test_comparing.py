@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from reduset.cytometry import DesignError, compare, design_of
-from reduset.cytometry.comparing import log_shares, on_one_scale
-from reduset.cytometry.fitting import Fits
+from reduset.cytometry.comparing import Fits, log_shares, on_one_scale
 from reference_differences import f_statistic
 
 SHARES = np.array([0.3, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002])
@@ -106,9 +105,9 @@ def test_the_same_seed_gives_the_same_and_labellings_are_drawn_where_there_are_m
     one, two, other = (compare(counts, sizes, design_of(labels), rng=seed) for seed in (1, 1, 2))
     np.testing.assert_array_equal(one.p_values, two.p_values)
     np.testing.assert_allclose(one.p_values, other.p_values, atol=0.03)
-    assert "10,000 of 184,756 ways to label the samples" in str(one)
+    assert "10,000 of 184,756 labellings" in str(one)
     many = compare(draw(rng, np.full(300, 500)), np.full(300, 500), design_of(["a", "b"] * 150), rng=0)
-    assert "of about 10^89 ways" in str(many)
+    assert "of about 10^89 labellings" in str(many)
 
 
 @pytest.mark.slow
@@ -297,12 +296,12 @@ def test_words_and_rows_tell_groups_shares_and_fold_changes():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"counts": np.empty((10, 0), int)}, "counts must have a row a sample and a column a population, at least one"),
+        ({"counts": np.empty((10, 0), int)}, r"counts must have a row per sample .*\(10, 0\)"),
         ({"names": ["one"]}, "names .*got 1"),
         ({"null": "bootstrap"}, "null must be one of"),
         ({"fdr": 5}, "fdr must"),
         ({"confidence": 95}, "confidence must"),
-        ({"sizes": np.zeros(10, int)}, "10 samples hold no cells; leave them out"),
+        ({"sizes": np.zeros(10, int)}, "10 samples hold no cells"),
     ],
 )
 def test_wrong_arguments_are_named(cohort, change, message):

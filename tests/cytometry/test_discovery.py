@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from reduset.cytometry.fitting import largest_p_values, own_p_values, pooled_p_values, q_values
+from reduset.cytometry.comparing import largest_p_values, own_p_values, pooled_p_values, q_values
 from reference_differences import discoveries
 
 P_VALUES = arrays(float, st.integers(1, 30), elements=st.floats(0, 1))

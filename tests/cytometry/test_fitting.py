@@ -5,8 +5,8 @@ import pytest
 from scipy.stats import f_oneway, ttest_ind, ttest_rel
 
 from reduset.cytometry import design_of
+from reduset.cytometry.comparing import COLUMNS, fit
 from reduset.cytometry.design import relabellings
-from reduset.cytometry.fitting import COLUMNS, fit
 from reference_differences import f_statistic
 
 

@@ -27,7 +27,7 @@ def test_planted_populations_are_found_and_a_rare_one_among_them(d):
     shares = np.array([0.398, 0.3, 0.2, 0.1, 0.002])
     cells, kinds = planted(np.random.default_rng(d), d, shares, 20_000, 7.0)
     found = find_populations(np.array_split(cells, 4), n_atoms=150, rng=0)
-    owners = found.owners()
+    owners = found.assignments()
     assert adjusted_rand_score(kinds, owners) >= 0.98
     rare = kinds == 4
     own = np.bincount(owners[rare]).argmax()
@@ -80,7 +80,7 @@ def test_events_far_out_do_not_hide_populations(share, place):
     cells = np.array([[0, 0, 0, 0], [4.5, 4.5, 0, 0], [0, 0, 5, 5]])[kinds] + rng.normal(size=(12_000, 4))
     far = rng.random(12_000) < share
     cells[far, 0] = place
-    owners = find_populations(np.array_split(cells, 6), rng=0).owners()
+    owners = find_populations(np.array_split(cells, 6), rng=0).assignments()
     assert adjusted_rand_score(kinds[~far], owners[~far]) >= 0.97
     rare = np.bincount(owners[(kinds == 2) & ~far]).argmax()
     assert np.mean(kinds[owners == rare] == 2) >= 0.95
@@ -116,7 +116,7 @@ def test_counts_are_those_of_the_cells_and_add_up_to_all(three):
     np.testing.assert_array_equal(found.counts, [np.bincount(each, minlength=3) for each in kinds])
     np.testing.assert_array_equal(found.counts.sum(axis=1), found.sizes)
     np.testing.assert_array_equal(found.sizes, [len(each) for each in cells])
-    np.testing.assert_array_equal(found.owners(), np.concatenate(kinds))
+    np.testing.assert_array_equal(found.assignments(), np.concatenate(kinds))
     np.testing.assert_allclose(found.shares, found.counts / found.sizes[:, None])
     np.testing.assert_allclose(found.mean_shares, found.shares.mean(axis=0))
     assert (np.diff(found.mean_shares) <= 0).all()
@@ -233,7 +233,7 @@ def test_cells_that_all_coincide_are_one_population_whatever_is_asked_for():
         warnings.simplefilter("always")
         assert find_populations(cells, rng=0).names == ("all cells",)
         assert len(find_populations(cells, n_populations=3, rng=0)) == 1
-    assert any("there are only 1 places with cells" in str(each.message) for each in told)
+    assert any("only 1 cells are distinct" in str(each.message) for each in told)
 
 
 @pytest.mark.parametrize(
@@ -244,8 +244,8 @@ def test_cells_that_all_coincide_are_one_population_whatever_is_asked_for():
         ([np.ones((5, 2)), np.ones((5, 3))], {}, r"cells\[1\] must have 2 columns"),
         ([np.full((5, 2), np.nan)], {}, r"cells\[0\] .*got nan in row 0, column 0"),
         ([np.ones((5, 2))], {"markers": ["CD3"]}, "markers .*got 1 names"),
-        ([np.ones((5, 2))], {"defining": []}, "defining must hold one or more numbers of columns, each from 0 to 1"),
-        ([np.ones((5, 2))], {"defining": [0, 2]}, "defining must hold one or more numbers of columns, each from 0 to 1"),
+        ([np.ones((5, 2))], {"defining": []}, "defining must hold one or more numbers of columns, from 0 to 1"),
+        ([np.ones((5, 2))], {"defining": [0, 2]}, "defining must hold one or more numbers of columns, from 0 to 1"),
         ([np.ones((5, 2)), np.full((5, 2), 1e20)], {}, r"cells\[1\] .*got 1e\+20"),
         ([np.ones((5, 2001))], {}, "at most 2,000 markers may define populations, got 2,001"),
         ([np.ones((5, 2))], {"scales": [1.0]}, "scales must be 2 finite numbers above 0"),

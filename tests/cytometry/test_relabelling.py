@@ -24,7 +24,7 @@ def test_all_labellings_are_those_of_all_orders_of_the_samples(name):
     found = relabellings(design, np.random.default_rng(0))
     assert {tuple(row) for row in found.codes.tolist()} == all_labellings(design.codes, design.blocks)
     assert len(found.codes) == found.count
-    assert found.complete
+    assert len(found.codes) == found.count
     np.testing.assert_array_equal(found.codes[0], design.codes)
 
 
@@ -35,7 +35,7 @@ def test_drawn_labellings_keep_the_groups_of_every_block_and_begin_with_the_true
     found = relabellings(design, rng, 200)
     assert found.codes.shape == (201, 60)
     assert found.count > 10**20
-    assert not found.complete
+    assert len(found.codes) < found.count
     np.testing.assert_array_equal(found.codes[0], design.codes)
     for each in range(5):
         rows = design.blocks == each

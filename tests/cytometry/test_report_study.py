@@ -173,7 +173,7 @@ def test_a_study_that_cannot_tell_groups_from_batches_says_so_first(tmp_path):
     page = written(tmp_path, shown)
     alerts = [tells for _, tells in page.elements if tells.get("role") == "alert"]
     assert len(alerts) == 2  # at the head and at the batches
-    assert "Take care: condition and run cannot be told apart" in re.sub(r"\s+", " ", page.text())
+    assert "Take care: condition and run are confounded" in re.sub(r"\s+", " ", page.text())
 
 
 def test_a_study_that_finds_nothing_says_what_that_means(fitted, tmp_path):

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from reduset.cytometry import find_populations
-from reduset.cytometry.populations import Stray, join_strays
+from reduset.cytometry.merging import SampleCluster, join_sample_clusters
 
 PLACES = np.array([[0.0, 0.0], [10.0, 0.0], [0.0, 10.0], [2.0, 11.0]])
 
 
 def joined(shares, places=PLACES):
-    of_atom, strays = join_strays(np.arange(shares.shape[1]), places[: shares.shape[1]], shares)
+    of_atom, strays = join_sample_clusters(np.arange(shares.shape[1]), places[: shares.shape[1]], shares)
     return of_atom.tolist(), strays
 
 
@@ -21,9 +21,9 @@ def usual(count=16):
 def test_a_population_of_one_sample_that_lacks_its_neighbour_is_joined_with_it():
     shares = usual()
     shares[5] = [0.7, 0.2, 0.01, 0.09]
-    assert joined(shares) == ([0, 1, 2, 2], [Stray(2, (5,), pytest.approx(0.09))])
+    assert joined(shares) == ([0, 1, 2, 2], [SampleCluster(2, (5,), pytest.approx(0.09))])
     shares[9] = [0.72, 0.2, 0.0, 0.08]
-    assert joined(shares) == ([0, 1, 2, 2], [Stray(2, (5, 9), pytest.approx(0.085))])
+    assert joined(shares) == ([0, 1, 2, 2], [SampleCluster(2, (5, 9), pytest.approx(0.085))])
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_strays_are_joined_unless_a_number_of_populations_is_asked_for():
     cells[2][900:, 1] += 7.0
     found = find_populations(cells, rng=0)
     assert found.counts.tolist() == [[900, 100]] * 8
-    assert [stray.samples for stray in found.strays] == [(2,)]
+    assert [cluster.samples for cluster in found.sample_specific] == [(2,)]
     three = find_populations(cells, n_populations=3, rng=0)
-    assert three.strays == ()
+    assert three.sample_specific == ()
     assert three.counts[2].tolist() == [900, 0, 100]

@@ -105,12 +105,12 @@ SIX = {
         ({"test": "condition"}, None, "the table of samples has no column 'condition'; it has none"),
         ({"test": "alone"}, SIX, "alone has a single sample in b"),
         ({"test": "condition", "block": "patient"}, SIX, "no block has samples of two groups of condition"),
-        ({"test": "condition", "covariates": ["site"]}, SIX, "condition cannot be told apart from site"),
+        ({"test": "condition", "covariates": ["site"]}, SIX, "condition is confounded with site"),
         ({"test": "condition", "reference": "c"}, SIX, "the reference .*got 'c'"),
         ({"test": "condition", "fdr": 5}, SIX, "fdr must"),
         ({"test": "condition", "confidence": 2}, SIX, "confidence must"),
         ({"test": "condition", "null": "bootstrap"}, SIX, "null must be one of"),
-        ({"scales": [1.0, 0.0]}, SIX, "scales must be 2 numbers above 0"),
+        ({"scales": [1.0, 0.0]}, SIX, "scales must be 2 finite numbers above 0"),
         ({}, SIX | {"sample_id": ["p0"] * 2 + list(BAGS)[2:]}, "samples .*got 'p0' twice"),
     ],
 )
@@ -127,7 +127,7 @@ def test_other_wrong_input_is_named():
     with pytest.raises(ValueError, match="a study needs at least 2 samples, got p0"):
         CohortStudy().fit({"p0": BAGS["p0"]})
     known = SampleSet.of(BAGS, SIX)
-    with pytest.raises(ValueError, match="a SampleSet has its own table of samples; leave table out"):
+    with pytest.raises(ValueError, match="a SampleSet has its own table of samples; omit table"):
         CohortStudy().fit(known, SIX)
     state = SampleSet(known.names, known.cells, known.markers, known.table, frozenset(known.markers))
     with pytest.raises(ValueError, match="no marker defines populations: all are of class state"):
@@ -139,11 +139,11 @@ def test_other_wrong_input_is_named():
 def test_a_condition_that_is_the_batch_is_compared_with_a_warning_and_a_note():
     bags = cohort(150, count=8)
     table = table_of(bags, run=["x"] * 4 + ["y"] * 4)
-    with pytest.warns(UserWarning, match="condition and run cannot be told apart: a difference between groups"):
+    with pytest.warns(UserWarning, match="condition and run are confounded: a difference between groups"):
         found = CohortStudy("condition", batch="run", n_atoms=20, random_state=0).fit(bags, table)
     assert found.batches_.confounded
-    assert "condition and batch cannot be told apart: what is found may be either" in found.notes_
-    assert "cannot be told apart" in str(found)
+    assert "condition and batch are confounded: a difference may be due to either" in found.notes_
+    assert "condition and run are confounded" in str(found)
     assert found.differences_.design.adjusted == ()
 
 
@@ -206,7 +206,7 @@ def test_pairs_are_compared_within_patients():
 def test_small_samples_are_noted():
     bags = cohort(600, count=8) | {"p3": np.random.default_rng(0).normal(size=(50, 3))}
     found = CohortStudy("condition", n_atoms=30, random_state=0).fit(bags, table_of(bags))
-    assert found.notes_[0].startswith("samples of fewer than 500 cells (p3) know their shares badly")
+    assert found.notes_[0].startswith("samples of fewer than 500 cells (p3)")
     for name in ("p_values", "q_values", "effects", "intervals", "shares"):
         assert np.isfinite(getattr(found.differences_, name)).all()
 
@@ -217,12 +217,12 @@ def test_a_sample_that_was_stained_otherwise_is_told_and_lacks_nothing():
     bags["p3"] = bags["p3"] + np.outer(third, [0, 0, 6.0])
     found = CohortStudy("condition", n_atoms=60, random_state=0).fit(bags, table_of(bags))
     assert len(found.populations_) == 3
-    (stray,) = found.populations_.strays
+    (stray,) = found.populations_.sample_specific
     assert stray.samples == (3,)
     assert stray.share == pytest.approx(third.mean(), abs=0.01)
     assert "x2" in found.populations_.names[stray.population]
     assert found.populations_.shares[3, stray.population] == pytest.approx(third.mean(), abs=0.01)
-    assert any("of the cells of p3 lie beside the" in note for note in found.notes_)
+    assert any("of the cells of p3 lie next to" in note for note in found.notes_)
     assert found.differences_.found[stray.population]
 
 
@@ -231,12 +231,12 @@ def test_groups_of_samples_of_very_different_sizes_are_noted():
     many = cohort(4000, count=10, seed=1)
     bags |= {name: many[name] for name in list(bags)[5:]}
     found = CohortStudy("condition", n_atoms=30, random_state=0).fit(bags, table_of(bags))
-    assert any("samples of ill have 20 times as many cells as those of healthy" in note for note in found.notes_)
+    assert any("samples of ill have 20 times as many cells as samples of healthy" in note for note in found.notes_)
     assert not any("times as many cells" in note for note in study_in_memory().notes_)
 
 
 def test_samples_that_are_missing_are_told():
-    assert "p99 is left out: has no cells" in study_in_memory().notes_
+    assert "p99 is omitted: has no cells" in study_in_memory().notes_
 
 
 def test_markers_of_state_do_not_define_populations():
@@ -254,7 +254,7 @@ def test_two_samples_or_one_marker_are_enough():
 
 def test_units_that_drown_a_marker_are_told_and_scales_mend_it():
     bags = {name: cells * [1000, 1, 1] for name, cells in cohort(120, count=4).items()}
-    with pytest.warns(UserWarning, match="marker x0 spreads .* times as far as x[12]"):
+    with pytest.warns(UserWarning, match="the spread of marker x0 is .* times that of x[12]"):
         CohortStudy(n_atoms=20, random_state=0).fit(bags)
     found = CohortStudy(n_atoms=20, scales="robust", random_state=0).fit(bags)
     assert len(found.populations_) == 3
@@ -280,7 +280,7 @@ def test_the_share_between_runs_is_that_of_runs_with_several_samples_that_are_no
     x = rng.normal(size=(9, 2)) + np.repeat([0, 4, 0], [3, 3, 3])[:, None]
     D = np.sqrt(np.square(x[:, None] - x).sum(axis=2))
     found = run_check(D, ["1", "1", "1", "2", "2", "2", "3", None, "2"], controls=[None] * 8 + ["blood"])
-    assert found.notes == ("left out of the share between runs, for they have a single sample: 3",)
+    assert found.notes == ("runs with a single sample are omitted from the share between runs: 3",)
     own = np.arange(6)
     whole = run_check(D[np.ix_(own, own)], [1, 1, 1, 2, 2, 2]).whole
     assert found.whole.share == pytest.approx(whole.share)

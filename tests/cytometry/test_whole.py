@@ -81,7 +81,7 @@ def test_samples_without_a_group_and_the_order_of_samples_mean_nothing():
 def test_samples_that_are_all_the_same_do_not_differ():
     found = compare_whole(np.zeros((8, 8)), None, design_of(["a", "b"] * 4), 0)
     assert (found.share, found.p_value, found.statistic) == (0.0, 1.0, 0.0)
-    assert "are not shown to differ" in str(found)
+    assert "do not differ significantly (p = 1)" in str(found)
 
 
 def test_distances_that_no_points_have_give_a_p_value_above_0():

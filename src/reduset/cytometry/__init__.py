@@ -13,9 +13,8 @@ from reduset.cytometry.design import Design, DesignError, design_of
 from reduset.cytometry.distance_tests import WholeTest, compare_whole
 from reduset.cytometry.fcs_export import write_sketch_fcs
 from reduset.cytometry.figures import DifferencesDisplay, PopulationDisplay
-from reduset.cytometry.finding import find_populations
 from reduset.cytometry.markers import Panel, PanelMarker, read_panel
-from reduset.cytometry.populations import Populations
+from reduset.cytometry.populations import Populations, find_populations
 from reduset.cytometry.reading import read_cohort
 from reduset.cytometry.report import write_report
 from reduset.cytometry.samples import SampleSet

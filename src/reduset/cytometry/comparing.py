@@ -1,4 +1,4 @@
-"""Which populations differ between groups, by a test of each with samples as the units; and where among the markers groups differ.
+"""Which populations differ between groups, by a test of each with samples as the units; and at which atoms groups differ.
 
 A population with c of the n cells of a sample enters as y = log((c + ½)/(λ + ½)), where λ = nπ is the number of cells expected at
 the mean proportion π. A sample of too few cells to be informative is at 0, whatever its group. A change of the proportion by a
@@ -7,6 +7,21 @@ variance s² = (1 − π)/λ of n cells. Weights are 1/(τ² + s²), so that a s
 one of a million. π and τ² are estimated from all samples without their groups, from the weighted scatter about what is held fixed
 (Paule & Mandel 1982). Effects are differences of y. They are logarithms of fold changes, shrunk towards 0 for fewer than one or two
 expected cells.
+
+F statistics. With weights w, nuisance Z and indicators X of the groups, and M = I − P the projection off √w·Z,
+
+    explained = (Xᵀu)ᵀ (XᵀGX)⁻¹ (Xᵀu),     u = √w·M√w·y,     G = √w·M·√w,
+    F = (explained / p) / max((yᵀGy − explained) / d, v),     p = G − 1 groups, d degrees of freedom.
+
+Another labelling is another X, so B of them take one product with u and one with G. The variance is at least the sampling variance
+of the cell counts, v, the mean of w·s²: three samples without a cell and three with one are not without variance. Variances are not
+shared between populations. They differ by far more than the scaled inverse χ² distribution of moderated statistics (Smyth 2004),
+and shrinkage to one variance hides changes of populations that hardly vary. All labellings are treated equally, so an exact test
+stays exact. O(B·n²) for each population, O(B·n) for populations with the same weights.
+
+p-values. The p-value of a population is the proportion of labellings with a statistic at least as large. A few labellings cannot
+give p-values small enough for many populations. F statistics of all populations have nearly one distribution under the null
+hypothesis, so they are pooled over all labellings. q-values are those of Benjamini & Hochberg (1995).
 
 Witness. f_i(c) = Σ_a share_ia φ(c, c_a) is the density of sample i at an atom c, at the smallest bandwidth that the atoms resolve.
 The difference of the groups' means of f is the witness function, the direction in which the kernel separates the groups (Gretton et
@@ -24,14 +39,14 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import fdtrc
-from scipy.stats import t as t_law
+from scipy.stats import false_discovery_control
+from scipy.stats import t as t_distribution
 
 from reduset import _validate
 from reduset._engine import single_threaded_blas
 from reduset._types import Array, SeedLike
 from reduset._validate import seeded
 from reduset.cytometry.design import MAX_RELABELLINGS, Design, DesignError, Relabellings, relabellings
-from reduset.cytometry.fitting import Fits, fit, largest_p_values, own_p_values, pooled_p_values, q_values
 from reduset.cytometry.populations import Populations
 from reduset.kernels import RadialKernel
 from reduset.mean import with_bandwidth
@@ -41,7 +56,12 @@ MIN_LABELLINGS = 100  # for a permutation test
 LABELLINGS_PER_P_VALUE = 20  # needed to resolve the smallest p-value that can be significant
 DIGITS = 12  # of logarithms, so that equal proportions stay equal in spite of rounding
 ITERATIONS = 6  # of mean proportions and weights
-WRITTEN_OUT = 10**7  # the largest number that is printed in full
+MAX_PRINTED_COUNT = 10**7  # larger numbers are printed as powers of ten
+RIDGE = 1e-12  # of the trace, for labellings that Z nearly determines
+COLUMNS = 64  # populations at a time
+VALUE_ROUNDING = 1e-12
+RESIDUAL_ROUNDING = 1e-10  # of the energy
+STATISTIC_ROUNDING = 1e-9  # equivalent labellings differ by rounding
 
 
 @dataclass(frozen=True)
@@ -76,10 +96,14 @@ class Differences:
     null: str
     labellings: int
 
+    def order(self) -> NDArray[np.int64]:
+        """(k,) the populations by p-value, then by effect, the largest first."""
+        return np.lexsort((-np.abs(self.effects).max(axis=0), self.p_values))
+
     def rows(self) -> list[dict[str, Any]]:
         """A row a population, the smallest p-value first: names, proportions, fold changes with their limits, p and q."""
         rows = []
-        for k in np.lexsort((-np.abs(self.effects).max(axis=0), self.p_values)):
+        for k in self.order():
             row: dict[str, Any] = {"population": self.names[k]}
             row |= {f"share {level}": float(share) for level, share in zip(self.design.levels, self.shares[k], strict=True)}
             for g, level in enumerate(self.design.levels[1:]):
@@ -97,30 +121,28 @@ class Differences:
         levels, counts = self.design.levels, self.design.counts
         groups = " against ".join(f"{count} {level}" for level, count in zip(levels, counts, strict=True))
         within = ", within blocks" if self.design.is_blocked else ""
+        count = self.labellings
+        possible = f"{count:,}" if count < MAX_PRINTED_COUNT else f"about 10^{log10(count):.0f}"
+        null = f"normal distribution; {possible} labellings are possible"
+        if self.null == "permutation":
+            null = f"{min(count, MAX_RELABELLINGS + 1):,} of {possible} labellings"
         lines = [f"{int(self.found.sum())} of {len(self.names)} populations differ, at a false discovery rate of {self.fdr:.0%}"]
-        lines.append(f"samples    {groups}{within}; chance by {self._chance()}")
+        lines.append(f"samples    {groups}{within}")
+        lines.append(f"null       {null}")
         for k in np.flatnonzero(self.found)[np.argsort(self.p_values[self.found], kind="stable")]:
-            lines.append(f"found      {self.names[k]}: {self.told(int(k))}")
+            lines.append(f"found      {self.names[k]}: {self.format_population(int(k))}")
         return "\n  ".join(lines)
 
-    def told(self, k: int) -> str:
+    def format_population(self, k: int) -> str:
         """The result for one population as text."""
         first = self.design.levels[0]
         parts = [f"{100 * self.shares[k, 0]:.3g} % in {first}"]
         for g, level in enumerate(self.design.levels[1:]):
             low, high = 2.0 ** self.intervals[g, k]
             share = f"{100 * self.shares[k, g + 1]:.3g} % in {level}"
-            parts.append(f"{share}, {2.0 ** self.effects[g, k]:.2f}-fold ({low:.2f} to {high:.2f})")
+            interval = f"{self.confidence:.0%} CI {low:.2f}-{high:.2f}"
+            parts.append(f"{share}, {2.0 ** self.effects[g, k]:.2f}-fold ({interval})")
         return f"{', '.join(parts)}; p = {self.p_values[k]:.2g}, q = {self.q_values[k]:.2g}"
-
-    def _chance(self) -> str:
-        if self.null == "normal":
-            return f"the normal law; there are {_many(self.labellings)} ways to label the samples"
-        return f"{min(self.labellings, MAX_RELABELLINGS + 1):,} of {_many(self.labellings)} ways to label the samples"
-
-
-def _many(count: int) -> str:
-    return f"{count:,}" if count < WRITTEN_OUT else f"about 10^{log10(count):.0f}"
 
 
 @seeded
@@ -150,39 +172,41 @@ def compare(
     """
     counts, sizes = np.asarray(counts)[design.rows], np.asarray(sizes)[design.rows]
     if (sizes == 0).any():
-        raise DesignError(f"{int((sizes == 0).sum())} samples hold no cells; leave them out")
+        raise DesignError(f"{int((sizes == 0).sum())} samples hold no cells; omit them")
     if counts.ndim != 2 or not counts.shape[1]:
-        raise ValueError(f"counts must have a row a sample and a column a population, at least one; got shape {counts.shape}")
-    named = tuple(f"population {k + 1}" for k in range(counts.shape[1])) if names is None else tuple(names)
-    if len(named) != counts.shape[1]:
-        raise ValueError(f"names must be one for each of the {counts.shape[1]} columns of counts, got {len(named)}")
+        raise ValueError(f"counts must have a row per sample and at least one column per population; got shape {counts.shape}")
+    names = tuple(f"population {k + 1}" for k in range(counts.shape[1])) if names is None else tuple(names)
+    if len(names) != counts.shape[1]:
+        raise ValueError(f"names must be one for each of the {counts.shape[1]} columns of counts, got {len(names)}")
     fdr, confidence = _validate.confidence(fdr, "fdr"), _validate.confidence(confidence)
     _validate.one_of(null, "null", NULLS)
     labelled = relabellings(design, _validate.generator(rng))
-    judged = null if null != "auto" else "permutation" if labelled.count >= MIN_LABELLINGS else "normal"
-    if judged == "normal":  # needs the true labels only
+    if null == "auto":
+        null = "permutation" if labelled.count >= MIN_LABELLINGS else "normal"
+    if null == "normal":  # needs the true labels only
         labelled = replace(labelled, codes=labelled.codes[:1])
     with single_threaded_blas():
-        seen = log_shares(counts, sizes, design)
-        fits = fit(seen.values, seen.weights, design, labelled, seen.known, seen.chance)
+        logs = log_shares(counts, sizes, design)
+        fits = fit(logs.values, logs.weights, design, labelled, logs.known, logs.chance)
     groups = len(design.levels) - 1
-    p = chances(fits, labelled, judged, fdr, groups)
+    p = p_values(fits, labelled, null, fdr, groups)
     q = q_values(p)
-    reach = t_law.ppf((1 + confidence) / 2, fits.freedom) * fits.errors
     effects = fits.effects / np.log(2)
+    reach = t_distribution.ppf((1 + confidence) / 2, fits.freedom) * fits.errors / np.log(2)
+    shares = counts / sizes[:, None]
     return Differences(
-        names=named,
+        names=names,
         design=design,
-        shares=np.stack([(counts / sizes[:, None])[design.codes == g].mean(axis=0) for g in range(len(design.levels))], axis=1),
+        shares=np.stack([shares[design.codes == g].mean(axis=0) for g in range(len(design.levels))], axis=1),
         effects=effects,
-        intervals=np.stack([effects - reach / np.log(2), effects + reach / np.log(2)], axis=-1),
+        intervals=np.stack([effects - reach, effects + reach], axis=-1),
         p_values=p,
         q_values=q,
-        any_p_values=largest_p_values(on_one_scale(fits, groups)) if judged == "permutation" else np.minimum(p * len(p), 1.0),
+        any_p_values=largest_p_values(on_one_scale(fits, groups)) if null == "permutation" else np.minimum(p * len(p), 1.0),
         found=q <= fdr,
         fdr=fdr,
         confidence=confidence,
-        null=judged,
+        null=null,
         labellings=labelled.count,
     )
 
@@ -210,17 +234,17 @@ def log_shares(counts: NDArray[Any], sizes: NDArray[np.integer], design: Design)
     shares = counts / n
     weights = np.ones_like(shares)
     for _ in range(ITERATIONS):
-        usual = np.maximum((weights * shares).sum(axis=0) / weights.sum(axis=0), 0.5 / n.sum())
-        expected = n * usual
-        damped, chance = expected / (expected + 0.5), (1 - usual) / expected
+        mean = np.maximum((weights * shares).sum(axis=0) / weights.sum(axis=0), 0.5 / n.sum())
+        expected = n * mean
+        damping, chance = expected / (expected + 0.5), (1 - mean) / expected
         values = np.where(counts.any(axis=0), np.round(np.log((counts + 0.5) / (expected + 0.5)), DIGITS), 0.0)
         scatter, free = _scatter(values, weights, design.nuisance)
-        looked = free * weights * damped**2
-        between = np.maximum((scatter - (looked * chance).sum(axis=0)) / looked.sum(axis=0), 0.0)
+        information = free * weights * damping**2
+        between = np.maximum((scatter - (information * chance).sum(axis=0)) / information.sum(axis=0), 0.0)
         weights = 1 / np.maximum(between + chance, 10.0**-DIGITS)
         weights /= weights.mean(axis=0)
-    seen, usually = (free * damped**2).sum(axis=0) / free.sum(axis=0), (weights * damped**2).mean(axis=0)
-    return LogShares(values, weights, np.minimum(seen / usually, 1.0), damped**2 * chance)
+    unweighted, weighted = (free * damping**2).sum(axis=0) / free.sum(axis=0), (weights * damping**2).mean(axis=0)
+    return LogShares(values, weights, np.minimum(unweighted / weighted, 1.0), damping**2 * chance)
 
 
 def _scatter(values: Array, weights: Array, nuisance: Array) -> tuple[Array, Array]:
@@ -232,14 +256,114 @@ def _scatter(values: Array, weights: Array, nuisance: Array) -> tuple[Array, Arr
     return np.square(off).sum(axis=1), 1 - np.square(q).sum(axis=2).T
 
 
-def chances(fits: Fits, labelled: Relabellings, null: str, rate: float, p: int) -> Array:
-    """(k,) p-values: normal, or from each population's own permutations if they are enough for the rate, else pooled."""
+# -- F statistics -------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Fits:
+    """Statistics of k populations.
+
+    Attributes
+    ----------
+    statistics : (B, k) F under each labelling, the true one first
+    effects : (G − 1, k) β of the true labels: differences to the first group
+    errors : (G − 1, k) their standard errors
+    freedom : (k,) of the variances
+    """
+
+    statistics: Array
+    effects: Array
+    errors: Array
+    freedom: Array
+
+
+def fit(
+    values: Array,
+    weights: Array | None,
+    design: Design,
+    labelled: Relabellings,
+    known: Array | float = 1.0,
+    chance: Array | float = 0.0,
+) -> Fits:
+    """Fit the model to every column of values, (n, k), with weights of the same shape or none.
+
+    ``known`` is the proportion of the degrees of freedom of a column; it is below 1 if some samples hardly inform about it.
+    ``chance`` is the sampling variance of each value, (n, k).
+    """
+    X, k = labelled.indicators(len(design.levels)), values.shape[1]
+    p, B = len(X), X.shape[1]
+    statistics, variance = np.empty((B, k)), np.empty(k)
+    effects, spreads = np.empty((p, k)), np.empty((p, k))
+    known = np.broadcast_to(known, k)
+    freedom = known * design.freedom
+    least = np.broadcast_to(chance if weights is None else weights * chance, values.shape).mean(axis=0) / known
+    shared = _Projection.of(np.ones(len(values)), design, X) if weights is None else None
+    step = COLUMNS if weights is None else 1  # columns of the same weights
+    for first in range(0, k, step):
+        columns = slice(first, first + step)
+        projection = _Projection.of(weights[:, first], design, X) if weights is not None else cast(_Projection, shared)
+        explained, energy, effects[:, columns] = projection.explained(values[:, columns], X)
+        spreads[:, columns] = projection.spreads[:, None]
+        residual = energy - explained
+        residual[residual < RESIDUAL_ROUNDING * energy] = 0.0
+        within = np.maximum(residual / freedom[columns], least[columns])
+        variance[columns] = within[0]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            statistics[:, columns] = np.where(explained > 0, explained / p / within, 0.0)
+    return Fits(statistics, effects, spreads * np.sqrt(variance), freedom)
+
+
+class _Projection(NamedTuple):
+    """Shared by populations of the same weights: √w, M, XᵀGX, whether Z determines a labelling, and √ of (XᵀGX)⁻¹'s diagonal."""
+
+    root: Array
+    off: Array
+    square: Array
+    fixed: Array
+    spreads: Array
+
+    @classmethod
+    def of(cls, weights: Array, design: Design, X: Array) -> _Projection:
+        root = np.sqrt(weights)
+        q, _ = np.linalg.qr(design.nuisance * root[:, None])
+        off = np.eye(len(root)) - q @ q.T
+        G = off * np.outer(root, root)
+        p, B = len(X), X.shape[1]
+        square = np.empty((B, p, p))
+        for a in range(p):
+            product = X[a] @ G
+            for b in range(a, p):
+                square[:, a, b] = square[:, b, a] = np.einsum("bn,bn->b", product, X[b])
+        total = float(np.sum(weights))
+        fixed = np.trace(square, axis1=1, axis2=2) < 1e-6 * total / len(root)
+        square += np.eye(p) * (RIDGE * total)
+        return cls(root, off, square, fixed, np.sqrt(np.linalg.inv(square[0]).diagonal()))
+
+    def explained(self, values: Array, X: Array) -> tuple[Array, Array, Array]:
+        """(B, k) explained, (k,) yᵀGy, and (p, k) effects of the true labels."""
+        full = values * self.root[:, None]
+        scaled = self.off @ full
+        energy = np.einsum("nk,nk->k", scaled, scaled)
+        constant = energy <= VALUE_ROUNDING**2 * np.einsum("nk,nk->k", full, full)
+        scaled[:, constant], energy[constant] = 0.0, 0.0
+        along = np.einsum("pbn,nk->bpk", X, scaled * self.root[:, None], optimize=True)
+        solved = np.linalg.solve(self.square, along)
+        explained = np.einsum("bpk,bpk->bk", along, solved)
+        explained[self.fixed] = 0.0
+        return explained, energy, solved[0]
+
+
+# -- p-values -----------------------------------------------------------------------------------------------------------------
+
+
+def p_values(fits: Fits, labelled: Relabellings, null: str, rate: float, p: int) -> Array:
+    """(k,) p-values: normal, or from each population's own permutations if they are enough for the rate, otherwise pooled."""
     if null == "normal":
         return np.asarray(fdtrc(p, fits.freedom, fits.statistics[0]))
-    many = fits.statistics.shape[1] * LABELLINGS_PER_P_VALUE / rate
-    return (
-        own_p_values(fits.statistics) if min(labelled.count, MAX_RELABELLINGS) >= many else pooled_p_values(on_one_scale(fits, p))
-    )
+    needed = fits.statistics.shape[1] * LABELLINGS_PER_P_VALUE / rate
+    if min(labelled.count, MAX_RELABELLINGS) >= needed:
+        return own_p_values(fits.statistics)
+    return pooled_p_values(on_one_scale(fits, p))
 
 
 def on_one_scale(fits: Fits, p: int) -> Array:
@@ -248,6 +372,35 @@ def on_one_scale(fits: Fits, p: int) -> Array:
         return fits.statistics
     with np.errstate(divide="ignore"):
         return -np.log(fdtrc(p, fits.freedom, fits.statistics))
+
+
+def own_p_values(statistics: Array) -> Array:
+    """(k,) the proportion of labellings with a statistic at least as large, from (B, k), the true one first."""
+    return np.asarray(np.mean(statistics >= statistics[0] * (1 - STATISTIC_ROUNDING), axis=0))
+
+
+def pooled_p_values(statistics: Array) -> Array:
+    """(k,) the proportion of the statistics of all populations and labellings that are at least as large."""
+    return _proportion_beyond(statistics, statistics[0])
+
+
+def largest_p_values(statistics: Array) -> Array:
+    """(k,) the proportion of labellings in which any statistic is at least as large: the family-wise p-value (Westfall 1993)."""
+    return _proportion_beyond(statistics.max(axis=1), statistics[0])
+
+
+def _proportion_beyond(statistics: Array, values: Array) -> Array:
+    """The proportion of statistics that are at least as large as each value."""
+    below = np.searchsorted(np.sort(statistics, axis=None), values * (1 - STATISTIC_ROUNDING), side="left")
+    return np.asarray((statistics.size - below) / statistics.size)
+
+
+def q_values(p: Array) -> Array:
+    """(k,) the smallest false discovery rate at which each is found."""
+    return np.asarray(false_discovery_control(p))
+
+
+# -- the witness --------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -274,19 +427,17 @@ def witness_of(populations: Populations, design: Design, fdr: float, rng: np.ran
     """The witness function of the groups of a design, tested at every atom."""
     mean = populations.sketch.mean
     narrow = with_bandwidth(mean, populations.sketch.resolution or cast(RadialKernel, mean.kernel).width)
-    near = narrow.kernel.product_gram(narrow.atoms, narrow.atoms)
-    shares = populations.atom_counts / populations.sizes[:, None]
+    gram = narrow.kernel.product_gram(narrow.atoms, narrow.atoms)
     labelled = relabellings(design, rng)
     with single_threaded_blas():
-        sizes, heights = populations.sizes[design.rows], (shares @ near)[design.rows]
-        seen = log_shares(sizes[:, None] * heights, sizes, design)
-        fits = fit(seen.values, None, design, labelled, seen.known)
+        sizes, heights = populations.sizes[design.rows], (populations.atom_shares @ gram)[design.rows]
+        logs = log_shares(sizes[:, None] * heights, sizes, design)
+        fits = fit(logs.values, None, design, labelled, logs.known)
     null = "permutation" if labelled.count >= MIN_LABELLINGS else "normal"
-    q = q_values(chances(fits, labelled, null, fdr, len(design.levels) - 1))
+    q = q_values(p_values(fits, labelled, null, fdr, len(design.levels) - 1))
     groups = np.stack([heights[design.codes == g].mean(axis=0) for g in range(len(design.levels))])
-    most = float(groups.max())
     return Witness(
-        values=(groups[1:] - groups[0]) / most,
+        values=(groups[1:] - groups[0]) / float(groups.max()),
         fold_changes=fits.effects / np.log(2),
         q_values=q,
         found=q <= fdr,

@@ -29,7 +29,7 @@ MAX_RELABELLINGS = 9_999
 
 
 class DesignError(ValueError):
-    """The samples cannot be compared as asked."""
+    """The samples cannot be compared in this way."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,7 @@ class Design:
     nuisance : (n, q) what is held fixed, of full rank
     adjusted : the names of covariates and batches among it
     notes : remarks
+    is_confounded : whether groups and batches are confounded
     """
 
     name: str
@@ -56,6 +57,7 @@ class Design:
     nuisance: Array = field(repr=False)
     adjusted: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    is_confounded: bool = False
 
     @property
     def counts(self) -> Indices:
@@ -93,34 +95,39 @@ def design_of(
     batch : (N,) the run of each sample, held fixed like a covariate if groups and batches are not confounded
     first : the group that the others are compared with; by default the first in the order of numbers, or of the alphabet
     """
-    given = [k for k, each in enumerate(labels) if not missing(each)]
-    rows = np.array(given, np.int64)
-    texts = [_text(labels[row]) for row in given]
+    known = [k for k, label in enumerate(labels) if not missing(label)]
+    rows = np.array(known, np.int64)
+    texts = [_text(labels[row]) for row in known]
     notes = [] if len(rows) == len(labels) else [f"{len(labels) - len(rows)} samples without {name} are not compared"]
     levels = _levels(texts, name, None if first is None else _text(first))
-    codes = np.array([levels.index(each) for each in texts], np.int64)
-    blocks = np.zeros(len(rows), np.int64) if block is None else _blocks([block[row] for row in given], codes, name)
+    codes = np.array([levels.index(text) for text in texts], np.int64)
+    blocks = np.zeros(len(rows), np.int64) if block is None else _blocks([block[row] for row in known], codes, name)
     parts, adjusted = [np.ones((len(rows), 1)), _indicators(blocks)], []
     for title, values in (covariates or {}).items():
-        parts.append(_covariate(title, [values[row] for row in given]))
+        parts.append(_covariate(title, [values[row] for row in known]))
         adjusted.append(title)
     effect = _indicators(codes)
+    is_confounded = False
     if batch is not None:
-        runs = _indicators(_runs([batch[row] for row in given], notes))
-        if _is_identified(np.hstack([*parts, runs]), effect):
+        absent = sum(missing(batch[row]) for row in known)
+        if absent:
+            notes.append(f"{absent} samples without batch form one more batch")
+        runs = _indicators(_classes([None if missing(batch[row]) else batch[row] for row in known]))
+        is_confounded = not _is_identified(np.hstack([*parts, runs]), effect)
+        if is_confounded:
+            notes.append(f"{name} and batch are confounded: a difference may be due to either")
+        else:
             parts.append(runs)
             adjusted.append("batch")
-        else:
-            notes.append(f"{name} and batch cannot be told apart: what is found may be either")
     nuisance = _independent(np.hstack(parts))
     if not _is_identified(nuisance, effect):
         held = ", ".join([*(["blocks"] if block is not None else []), *adjusted])
-        raise DesignError(f"{name} cannot be told apart from {held}: they fix the group of each sample; leave some of them out")
-    design = Design(name, levels, rows, codes, blocks, nuisance, tuple(adjusted), tuple(notes))
+        raise DesignError(f"{name} is confounded with {held}, which determine the group of each sample; omit some of them")
+    design = Design(name, levels, rows, codes, blocks, nuisance, tuple(adjusted), tuple(notes), is_confounded)
     if design.freedom < 1:
         raise DesignError(
-            f"{len(rows)} samples leave nothing to judge chance by: {nuisance.shape[1]} numbers are held fixed and "
-            f"{len(levels)} groups compared; leave covariates or blocks out, or measure more samples"
+            f"{len(rows)} samples leave no residual degrees of freedom: {nuisance.shape[1]} numbers are held fixed and "
+            f"{len(levels)} groups compared; omit covariates or blocks, or measure more samples"
         )
     return design
 
@@ -132,12 +139,12 @@ def _levels(texts: Sequence[str], name: str, first: str | None) -> tuple[str, ..
     if first is not None:
         if first not in levels:
             raise DesignError(f"the reference must be a group of {name}, got {first!r}; there are {', '.join(levels)}")
-        levels = [first, *(each for each in levels if each != first)]
-    alone = [level for level in levels if texts.count(level) < MIN_GROUP_SAMPLES]
-    if alone:
+        levels = [first, *(level for level in levels if level != first)]
+    single = [level for level in levels if texts.count(level) < MIN_GROUP_SAMPLES]
+    if single:
         raise DesignError(
-            f"{name} has a single sample in {', '.join(alone[:5])}: nothing says how much samples of that group differ; "
-            "leave it out (an empty cell), or join it with another group"
+            f"{name} has a single sample in {', '.join(single[:5])}, so that the variation within this group is unknown; omit the "
+            "sample (an empty cell), or join the group with another one"
         )
     return tuple(levels)
 
@@ -156,22 +163,20 @@ def _in_order(level: str) -> tuple[float, str]:
 
 
 def _blocks(block: Sequence[Any], codes: Indices, name: str) -> Indices:
-    absent = sum(missing(each) for each in block)
+    absent = sum(map(missing, block))
     if absent:
-        raise DesignError(f"blocks must be there for every sample that is compared, {absent} have none; fill them in")
-    found = _classes(block)
-    if not any(len(set(codes[found == each].tolist())) > 1 for each in range(found.max() + 1)):
-        raise DesignError(
-            f"no block has samples of two groups of {name}, so nothing can be compared within blocks; leave blocks out"
-        )
-    return found
+        raise DesignError(f"every sample that is compared must have a block, {absent} have none; fill them in")
+    blocks = _classes(block)
+    if not any(len(set(codes[blocks == number].tolist())) > 1 for number in range(blocks.max() + 1)):
+        raise DesignError(f"no block has samples of two groups of {name}, so nothing can be compared within blocks; omit blocks")
+    return blocks
 
 
 def _covariate(title: str, values: Sequence[Any]) -> Array:
-    if any(missing(each) for each in values):
-        raise DesignError(f"covariate {title} must be there for every sample that is compared; fill it in, or leave it out")
+    if any(map(missing, values)):
+        raise DesignError(f"every sample that is compared must have covariate {title}; fill it in, or omit it")
     try:
-        numbers = np.array([float(each) for each in values])
+        numbers = np.array([float(value) for value in values])
     except (TypeError, ValueError):
         return _indicators(_classes(values))
     if not np.isfinite(numbers).all():
@@ -180,16 +185,9 @@ def _covariate(title: str, values: Sequence[Any]) -> Array:
     return ((numbers - numbers.mean()) / (spread if spread > 0 else 1.0))[:, None]
 
 
-def _runs(batch: Sequence[Any], notes: list[str]) -> Indices:
-    absent = sum(missing(each) for each in batch)
-    if absent:
-        notes.append(f"{absent} samples without batch are taken as one batch more")
-    return _classes([None if missing(each) else each for each in batch])
-
-
 def _classes(values: Sequence[Any]) -> Indices:
     """Texts as numbers from 0."""
-    return np.asarray(np.unique(np.array([_text(each) for each in values]), return_inverse=True)[1], np.int64)
+    return np.asarray(np.unique(np.array([_text(value) for value in values]), return_inverse=True)[1], np.int64)
 
 
 def _indicators(codes: Indices) -> Array:
@@ -198,7 +196,7 @@ def _indicators(codes: Indices) -> Array:
 
 
 def _independent(columns: Array) -> Array:
-    """The independent columns among these."""
+    """A largest set of linearly independent columns."""
     _, r, order = qr(columns, mode="economic", pivoting=True)
     size = np.abs(r.diagonal())
     return columns[:, np.sort(order[: int(np.sum(size > RANK_TOLERANCE * size[0]))])]
@@ -206,8 +204,8 @@ def _independent(columns: Array) -> Array:
 
 def _is_identified(nuisance: Array, effect: Array) -> bool:
     """Whether no part of the effect lies in the span of what is held fixed."""
-    whole = np.linalg.matrix_rank(np.hstack([nuisance, effect]), tol=1e-8)
-    return bool(whole == np.linalg.matrix_rank(nuisance, tol=1e-8) + effect.shape[1])
+    rank = np.linalg.matrix_rank(np.hstack([nuisance, effect]), tol=1e-8)
+    return bool(rank == np.linalg.matrix_rank(nuisance, tol=1e-8) + effect.shape[1])
 
 
 @dataclass(frozen=True)
@@ -223,11 +221,6 @@ class Relabellings:
     codes: NDArray[np.int16] = field(repr=False)
     count: int
 
-    @property
-    def complete(self) -> bool:
-        """Whether these are all possible ones."""
-        return len(self.codes) == self.count
-
     def indicators(self, levels: int) -> NDArray[np.float64]:
         """(G − 1, B, n) 1 for a sample in a group, for all groups but the first."""
         return np.stack([self.codes == level for level in range(1, levels)]).astype(np.float64)
@@ -235,16 +228,16 @@ class Relabellings:
 
 def relabellings(design: Design, rng: np.random.Generator, most: int = MAX_RELABELLINGS) -> Relabellings:
     """All labellings, or ``most`` random ones and the true one."""
-    blocks = [np.flatnonzero(design.blocks == each) for each in np.unique(design.blocks)]
+    blocks = [np.flatnonzero(design.blocks == number) for number in np.unique(design.blocks)]
     count = prod(factorial(len(rows)) // prod(map(factorial, np.bincount(design.codes[rows]).tolist())) for rows in blocks)
     if count <= most:
         choices = [_arrangements(design.codes[rows]) for rows in blocks]
         codes = np.empty((count, len(design.codes)), np.int16)
-        for k, one in enumerate(product(*choices)):
-            for rows, labels in zip(blocks, one, strict=True):
+        for k, arrangement in enumerate(product(*choices)):
+            for rows, labels in zip(blocks, arrangement, strict=True):
                 codes[k, rows] = labels
-        own = int(np.flatnonzero((codes == design.codes).all(axis=1))[0])
-        codes[[0, own]] = codes[[own, 0]]
+        true = int(np.flatnonzero((codes == design.codes).all(axis=1))[0])
+        codes[[0, true]] = codes[[true, 0]]
         return Relabellings(codes, count)
     codes = np.tile(design.codes.astype(np.int16), (most + 1, 1))
     for rows in blocks:
@@ -255,14 +248,14 @@ def relabellings(design: Design, rng: np.random.Generator, most: int = MAX_RELAB
 def _arrangements(codes: Indices) -> list[list[int]]:
     """All distinct orders of some labels."""
 
-    def rest(counts: list[int], length: int) -> list[list[int]]:
-        if length == 0:
+    def orders(counts: list[int]) -> list[list[int]]:
+        if not any(counts):
             return [[]]
-        found = []
-        for label, left in enumerate(counts):
-            if left:
-                fewer = [*counts[:label], left - 1, *counts[label + 1 :]]
-                found += [[label, *tail] for tail in rest(fewer, length - 1)]
-        return found
+        return [
+            [label, *rest]
+            for label, count in enumerate(counts)
+            if count
+            for rest in orders([*counts[:label], count - 1, *counts[label + 1 :]])
+        ]
 
-    return rest(np.bincount(codes).tolist(), len(codes))
+    return orders(np.bincount(codes).tolist())

@@ -53,10 +53,10 @@ class WholeTest:
     labellings: int
 
     def __str__(self) -> str:
-        words = "differ" if self.p_value <= 0.05 else "are not shown to differ"
+        verdict = "differ" if self.p_value <= 0.05 else "do not differ significantly"
         return (
-            f"whole      samples of different {self.name} {words} (p = {self.p_value:.2g}): {self.share:.1%} of the squared "
-            f"distances lie between groups, where groups that mean nothing would have {self.expected:.1%}"
+            f"whole      samples of different {self.name} {verdict} (p = {self.p_value:.2g}): {self.share:.1%} of the squared "
+            f"distances lie between groups, {self.expected:.1%} are expected under the null hypothesis"
         )
 
 
@@ -66,47 +66,41 @@ def compare_whole(distances: Array, errors: Array | None, design: Design, rng: S
     rows = np.ix_(design.rows, design.rows)
     low = np.asarray(distances, np.float64)[rows]
     high = low if errors is None else low + np.asarray(errors, np.float64)[rows]
-    A = -0.5 * low**2
     labelled = relabellings(design, generator(rng))
     X = labelled.indicators(len(design.levels))
     with single_threaded_blas():
         q, _ = np.linalg.qr(design.nuisance)
         off = np.eye(len(q)) - q @ q.T
-        inner = off @ A @ off  # what the groups may explain, whichever they are
+        inner = off @ (-0.5 * low**2) @ off  # what groups may explain
         total = float(np.trace(inner))
-        between = _between(X, off, inner)
+        square, along = (np.einsum("abn,nm,cbm->bac", X, matrix, X, optimize=True) for matrix in (off, inner))
+        inverse = np.linalg.pinv(square, rcond=ROUNDING, hermitian=True)
+        between = np.asarray(np.einsum("bac,bca->b", inverse, along))  # tr HA of each labelling
         added = off @ X[:, 0].T
         projection = added @ np.linalg.pinv(added)
     p, d = len(X), design.freedom
-    left = max(total - between[0], np.finfo(float).tiny)
-    share = between[0] / total if total > 0 else 0.0
     slack = high**2 - low**2
     np.fill_diagonal(slack, 0.0)
-    least, most = _ends(between[0], projection, slack)
-    fewest, fullest = _ends(total, off, slack)
-    ends = (least / fullest if fullest > 0 else 0.0, most / fewest if fewest > 0 else 1.0)
+    between_low, between_high = _limits(between[0], projection, slack)
+    total_low, total_high = _limits(total, off, slack)
     return WholeTest(
         name=design.name,
-        share=float(share),
-        interval=(float(np.clip(ends[0], 0.0, 1.0)), float(np.clip(ends[1], 0.0, 1.0))),
+        share=float(between[0] / total) if total > 0 else 0.0,
+        interval=(
+            float(np.clip(between_low / total_high if total_high > 0 else 0.0, 0.0, 1.0)),
+            float(np.clip(between_high / total_low if total_low > 0 else 1.0, 0.0, 1.0)),
+        ),
         expected=p / (p + d),
-        statistic=float(between[0] / p / (left / d)),
+        statistic=float(between[0] / p / (max(total - between[0], np.finfo(float).tiny) / d)),
         p_value=float(np.mean(between >= between[0] - ROUNDING * abs(total))),  # F increases with it
         labellings=labelled.count,
     )
 
 
-def _ends(trace: float, projection: Array, slack: Array) -> tuple[float, float]:
+def _limits(trace: float, projection: Array, slack: Array) -> tuple[float, float]:
     """The limits of −½ΣPᵢⱼDᵢⱼ² if every squared distance may be larger by its slack."""
-    return trace - 0.5 * float((np.maximum(projection, 0.0) * slack).sum()), trace + 0.5 * float(
-        (np.maximum(-projection, 0.0) * slack).sum()
-    )
-
-
-def _between(X: Array, off: Array, inner: Array) -> Array:
-    """(B,) tr HA of each labelling, from (p, B, n) indicators."""
-    square, along = (np.einsum("abn,nm,cbm->bac", X, each, X, optimize=True) for each in (off, inner))
-    return np.asarray(np.einsum("bac,bca->b", np.linalg.pinv(square, rcond=ROUNDING, hermitian=True), along))
+    low, high = (0.5 * float((np.maximum(part, 0.0) * slack).sum()) for part in (projection, -projection))
+    return trace - low, trace + high
 
 
 @dataclass(frozen=True)
@@ -131,7 +125,7 @@ class BatchCheck:
     confounded : whether groups and runs are confounded; None without groups
     controls : pairs of the same control in two runs
     usual : mean distance of two different samples of one run
-    notes : remarks
+    notes : remarks, first on confounding
     """
 
     name: str
@@ -153,8 +147,8 @@ class BatchCheck:
         lines = [f"batches by {self.name}: {len(set(self.runs))} of them"]
         if self.whole is not None:
             lines.append(
-                f"between    {self.whole.share:.1%} of the squared distances, {self.whole.expected:.1%} by chance; "
-                f"p = {self.whole.p_value:.2g}"
+                f"between    {self.whole.share:.1%} of the squared distances, {self.whole.expected:.1%} expected under the null "
+                f"hypothesis; p = {self.whole.p_value:.2g}"
             )
         if self.control_share is not None:
             lines.append(f"controls   {np.sqrt(self.control_share):.2g} times as far apart between runs as two samples of one run")
@@ -182,62 +176,43 @@ def check_batches(
     patients : (N,) for patients with several samples: only one of those in a run enters the share between runs, because samples of
         a patient are similar in any run
     """
-    told = [None if run is None else str(run) for run in runs]
+    labels = [None if run is None else str(run) for run in runs]
     notes: list[str] = []
-    confounded = None if design is None else any("cannot be told apart" in note for note in design.notes)
-    if confounded and design is not None:
+    if design is not None and design.is_confounded:
         notes.append(
-            f"{design.name} and {title} cannot be told apart: a difference between groups may be one between runs. Only samples of "
-            "several groups in one run could tell"
+            f"{design.name} and {title} are confounded: a difference between groups may be one between runs. Only samples of "
+            "several groups in one run can separate the two"
         )
-    plain = [run if control is None else None for run, control in zip(told, controls, strict=True)]
+    compared = [run if control is None else None for run, control in zip(labels, controls, strict=True)]
     if patients is not None:
-        plain = _one_of_each(plain, patients)
-    counts = {run: plain.count(run) for run in set(plain) if run is not None}
-    alone = sorted(run for run, count in counts.items() if count < 2)
-    if alone:
-        notes.append(f"left out of the share between runs, for they have a single sample: {', '.join(alone[:5])}")
+        seen: set[tuple[str | None, str]] = set()
+        for i, patient in enumerate(map(str, patients)):
+            run = compared[i]
+            compared[i] = None if (run, patient) in seen else run
+            seen.add((run, patient))
+    single = sorted(run for run in set(compared) if run is not None and compared.count(run) < 2)
+    if single:
+        notes.append(f"runs with a single sample are omitted from the share between runs: {', '.join(single[:5])}")
     whole = None
     try:
-        labels = [None if run is None or run in alone else run for run in plain]
-        whole = compare_whole(distances, errors, design_of(labels, title), rng)
+        whole = compare_whole(distances, errors, design_of([None if run in single else run for run in compared], title), rng)
     except DesignError as error:
         notes.append(str(error))
-    same = [
-        distances[i, j]
-        for i, j in combinations(range(len(told)), 2)
-        if told[i] is not None and told[i] == told[j] and controls[i] is None and controls[j] is None
-    ]
+    squares, pairs = [], []
+    for i, j in combinations(range(len(labels)), 2):
+        first, second, kind = labels[i], labels[j], controls[i]
+        if first is None or second is None:
+            continue
+        if first == second and kind is None and controls[j] is None:
+            squares.append(distances[i, j] ** 2)
+        elif first != second and kind is not None and kind == controls[j]:
+            pairs.append(ControlPair(kind, (names[i], names[j]), (first, second), float(distances[i, j])))
     return BatchCheck(
         name=title,
-        runs=tuple("" if run is None else run for run in told),
+        runs=tuple(run or "" for run in labels),
         whole=whole,
-        confounded=confounded,
-        controls=_pairs(distances, names, told, controls),
-        usual=float(np.sqrt(np.mean(np.square(same)))) if same else float("nan"),
+        confounded=None if design is None else design.is_confounded,
+        controls=tuple(pairs),
+        usual=float(np.sqrt(np.mean(squares))) if squares else float("nan"),
         notes=tuple(notes),
     )
-
-
-def _one_of_each(runs: Sequence[str | None], patients: Sequence[Any]) -> list[str | None]:
-    """The runs of one sample for each patient and run, None for the others."""
-    seen: set[tuple[str, str]] = set()
-    kept: list[str | None] = []
-    for run, patient in zip(runs, patients, strict=True):
-        new = run is not None and (run, str(patient)) not in seen
-        kept.append(run if new else None)
-        if run is not None:
-            seen.add((run, str(patient)))
-    return kept
-
-
-def _pairs(
-    distances: Array, names: Sequence[str], runs: Sequence[str | None], controls: Sequence[str | None]
-) -> tuple[ControlPair, ...]:
-    """Controls of one kind in two runs."""
-    found = []
-    for i, j in combinations(range(len(names)), 2):
-        first, second, kind = runs[i], runs[j], controls[i]
-        if kind is not None and kind == controls[j] and first is not None and second is not None and first != second:
-            found.append(ControlPair(kind, (names[i], names[j]), (first, second), float(distances[i, j])))
-    return tuple(found)

@@ -201,7 +201,7 @@ def differences_figure(study: CohortStudy) -> DifferencesFigure:
     told = study.differences_
     if told is None:
         raise ValueError("study compared no groups, so there are no differences to show; name a column as test, and fit it again")
-    order = np.lexsort((-np.abs(told.effects).max(axis=0), told.p_values))
+    order = told.order()
     sizes, ends = np.abs(told.effects), np.abs(told.intervals)
     sure = ends[:, told.found].max(initial=0.0)  # all of what was found is to be seen
     return DifferencesFigure(told, order, float(1.08 * max(sure, min(ends.max(), 1.5 * sizes.max()), LEAST_REACH)))

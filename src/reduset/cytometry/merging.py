@@ -1,6 +1,6 @@
 """Groups of cells merged by mode: in each step, the two neighbouring groups with the shallowest valley between them.
 
-What remains are the modes of the cells' density, as far as one-dimensional projections show them. The merges form a tree. It is cut
+The result are the modes of the cells' density, as far as one-dimensional projections show them. The merges form a tree. It is cut
 at a depth of valleys, relative to the lower peak, or at a number of populations. Groups with too few cells to show a valley are
 merged first, with the nearest group.
 
@@ -20,6 +20,12 @@ Density estimates in 10 or 30 dimensions would need far more cells than there ar
 was cut in two shows no valley, because marginals of a log-concave density are log-concave (Prékopa 1973).
 
 Cost: O(cells·d) a line, O(k·NEIGHBOURS) dips for k groups, about NEIGHBOURS more for each merge, and O(k²) memory.
+
+Sample-specific clusters. A sample that was stained differently has a population of its own next to the common one: a valley
+separates them, but not within any sample. Counted separately, that sample would seem to lack the common population, and the others
+the new one. So a population is joined with the nearest one under three conditions: few samples hold nine tenths of it; no other
+population is nearer to that one; and these samples have less than half the proportion of it that the others have. Differences
+between groups of samples are not joined, because a study looks for them.
 """
 
 from __future__ import annotations
@@ -42,6 +48,9 @@ MAX_SINGLE_MARKERS = 4
 MIN_COARSE_VALUES = 4  # fewer values are classes, without steps between them
 NEIGHBOURS = 8
 MIN_CELLS = 25  # of a group that may show a valley
+SAMPLES_PER_CLUSTER = 8  # at most one sample in eight has a sample-specific cluster
+CONCENTRATION = 0.9  # of a population, in these samples
+MAX_REMAINDER = 0.5  # of the nearest population, relative to the other samples
 
 
 @dataclass(frozen=True)
@@ -178,44 +187,35 @@ class MergeTree:
     def cut(self, dip: float | None = None, size: int | None = None) -> Indices:
         """(k,) the population of each group, with valleys deeper than ``dip`` between populations, or with ``size`` populations."""
         root = np.arange(self.size)
-        left = self.size
-        for each in self.merges:
-            if (size is not None and left <= size) or (dip is not None and each.dip < dip):
+        for step, merge in enumerate(self.merges):
+            if (size is not None and self.size - step <= size) or (dip is not None and merge.dip < dip):
                 break
-            root[root == each.gone] = each.into
-            left -= 1
+            root[root == merge.gone] = merge.into
         return np.unique(root, return_inverse=True)[1].astype(np.int64)
 
 
 def merge_by_mode(groups: list[CellGroup], report: Report) -> MergeTree:
     """Merge until one group remains."""
-    alive, valleys, near = dict(enumerate(groups)), Valleys.among(groups), _Neighbours(groups)
+    alive, valleys, neighbours = dict(enumerate(groups)), Valleys.among(groups), _Neighbours(groups)
     dips = np.full((len(groups), len(groups)), np.nan)
     merges: list[Merge] = []
     while len(alive) > 1:
         report(len(merges), len(groups) - 1)
-        found = _smallest(alive, near) or _shallowest(alive, near, valleys, dips)
-        into, gone = sorted((found.into, found.gone), key=lambda each: -alive[each].count)
+        smallest = min(alive, key=lambda name: (len(alive[name].cells), alive[name].count))
+        if len(alive[smallest].cells) < MIN_CELLS:
+            pair, dip = (neighbours.nearest(smallest), smallest), np.inf
+        else:
+            low, high = neighbours.pairs()
+            for k in np.flatnonzero(np.isnan(dips[low, high])):
+                dips[low[k], high[k]] = valleys.dip(alive[int(low[k])], alive[int(high[k])])
+            best = int(np.argmax(dips[low, high]))
+            pair, dip = (int(low[best]), int(high[best])), float(dips[low[best], high[best]])
+        into, gone = sorted(pair, key=lambda name: -alive[name].count)
         alive[into] = alive[into].joined(alive.pop(gone))
-        near.join(into, gone, alive[into].centre)
+        neighbours.join(into, gone, alive[into].centre)
         dips[into], dips[:, into] = np.nan, np.nan
-        merges.append(Merge(into, gone, found.dip))
+        merges.append(Merge(into, gone, dip))
     return MergeTree(len(groups), tuple(merges))
-
-
-def _smallest(alive: dict[int, CellGroup], near: _Neighbours) -> Merge | None:
-    """The smallest group and the one nearest to it, if it is too small to show a valley."""
-    small = min(alive, key=lambda name: (len(alive[name].cells), alive[name].count))
-    return Merge(near.nearest(small), small, np.inf) if len(alive[small].cells) < MIN_CELLS else None
-
-
-def _shallowest(alive: dict[int, CellGroup], near: _Neighbours, valleys: Valleys, dips: Array) -> Merge:
-    """The two neighbours with the shallowest valley between them."""
-    low, high = near.pairs()
-    for k in np.flatnonzero(np.isnan(dips[low, high])):
-        dips[low[k], high[k]] = valleys.dip(alive[int(low[k])], alive[int(high[k])])
-    best = int(np.argmax(dips[low, high]))
-    return Merge(int(low[best]), int(high[best]), float(dips[low[best], high[best]]))
 
 
 class _Neighbours:
@@ -224,37 +224,98 @@ class _Neighbours:
     def __init__(self, groups: list[CellGroup]) -> None:
         self._centres = np.stack([group.centre for group in groups])
         self._alive = np.ones(len(groups), bool)
-        self._gaps = np.square(self._centres[:, None] - self._centres).sum(axis=2)
-        np.fill_diagonal(self._gaps, np.inf)
-        self._near = np.empty((len(groups), 0), np.int64)
+        self._squares = np.square(self._centres[:, None] - self._centres).sum(axis=2)
+        np.fill_diagonal(self._squares, np.inf)
+        self._nearest = np.empty((len(groups), 0), np.int64)
 
     def nearest(self, group: int) -> int:
-        return int(np.argmin(self._gaps[group]))
+        return int(np.argmin(self._squares[group]))
 
     def join(self, into: int, gone: int, centre: Array) -> None:
         """Replace two groups by their union, with its centre."""
         self._alive[gone], self._centres[into] = False, centre
         new = np.where(self._alive, np.square(self._centres - centre).sum(axis=1), np.inf)
         new[into] = np.inf
-        self._gaps[gone], self._gaps[:, gone] = np.inf, np.inf
-        self._gaps[into], self._gaps[:, into] = new, new
-        if self._near.size:
-            farthest = np.take_along_axis(self._gaps, self._near, axis=1).max(axis=1)
-            lost = ((self._near == into) | (self._near == gone)).any(axis=1) | (new < farthest)
-            lost[into] = True
-            self._update(np.flatnonzero(lost & self._alive))
+        self._squares[gone], self._squares[:, gone] = np.inf, np.inf
+        self._squares[into], self._squares[:, into] = new, new
+        if self._nearest.size:
+            farthest = np.take_along_axis(self._squares, self._nearest, axis=1).max(axis=1)
+            stale = ((self._nearest == into) | (self._nearest == gone)).any(axis=1) | (new < farthest)
+            stale[into] = True
+            self._update(np.flatnonzero(stale & self._alive))
 
     def pairs(self) -> tuple[Indices, Indices]:
         """(pairs,) each group with its nearest ones, every pair once, the lower number first."""
         names = np.flatnonzero(self._alive)
-        if self._near.shape[1] != min(NEIGHBOURS, len(names) - 1):
-            self._near = np.zeros((len(self._alive), min(NEIGHBOURS, len(names) - 1)), np.int64)
+        if self._nearest.shape[1] != min(NEIGHBOURS, len(names) - 1):
+            self._nearest = np.zeros((len(self._alive), min(NEIGHBOURS, len(names) - 1)), np.int64)
             self._update(names)
-        one, other = np.repeat(names, self._near.shape[1]), self._near[names].ravel()
+        one, other = np.repeat(names, self._nearest.shape[1]), self._nearest[names].ravel()
         codes = np.unique(np.minimum(one, other) * len(self._alive) + np.maximum(one, other))
         return codes // len(self._alive), codes % len(self._alive)
 
     def _update(self, names: Indices) -> None:
-        few = self._near.shape[1]
-        if few <= self._alive.sum() - 1:  # else `pairs` computes all anew
-            self._near[names] = np.argpartition(self._gaps[names], few - 1, axis=1)[:, :few]
+        count = self._nearest.shape[1]
+        if count <= self._alive.sum() - 1:  # otherwise `pairs` computes all again
+            self._nearest[names] = np.argpartition(self._squares[names], count - 1, axis=1)[:, :count]
+
+
+# -- sample-specific clusters -------------------------------------------------------------------------------------------------
+
+
+class SampleCluster(NamedTuple):
+    """A sample-specific cluster that was joined with the nearest population.
+
+    Attributes
+    ----------
+    population : the population it was joined with
+    samples : the samples of its cells, in ascending order
+    share : mean proportion of its cells in these samples
+    """
+
+    population: int
+    samples: tuple[int, ...]
+    share: float
+
+
+def join_sample_clusters(of_atom: Indices, atoms: Array, shares: Array) -> tuple[Indices, list[SampleCluster]]:
+    """Join sample-specific clusters: the population of each atom, (m,), and the clusters.
+
+    Parameters
+    ----------
+    of_atom : (m,) the population of each atom
+    atoms : (m, d)
+    shares : (N, m) the proportion of each atom in each sample
+    """
+    of_atom, joined = of_atom.copy(), []
+    while (cluster := _first_cluster(of_atom, atoms, shares)) is not None:
+        population, nearest, samples = cluster
+        members = of_atom == population
+        share = float(shares[np.ix_(samples, members)].sum(axis=1).mean())
+        joined.append((int(np.flatnonzero(members)[0]), tuple(samples.tolist()), share))
+        of_atom[members] = nearest
+    of_atom = np.unique(of_atom, return_inverse=True)[1].astype(np.int64)
+    return of_atom, [SampleCluster(int(of_atom[atom]), samples, share) for atom, samples, share in joined]
+
+
+def _first_cluster(of_atom: Indices, atoms: Array, shares: Array) -> tuple[int, int, Indices] | None:
+    """The smallest sample-specific cluster, the nearest population, and the samples that have it."""
+    max_samples, names = len(shares) // SAMPLES_PER_CLUSTER, np.unique(of_atom)
+    if not max_samples or len(names) < 2:
+        return None
+    member = of_atom[:, None] == names
+    proportions = shares @ member  # (N, k)
+    sizes = proportions.mean(axis=0)
+    centres = (shares.mean(axis=0)[:, None] * member).T @ atoms / sizes[:, None]
+    squares = np.square(centres[:, None] - centres).sum(axis=2)
+    np.fill_diagonal(squares, np.inf)
+    for k in np.argsort(sizes, kind="stable"):
+        order = np.argsort(-proportions[:, k], kind="stable")
+        count = int(np.searchsorted(np.cumsum(proportions[order, k]), CONCENTRATION * proportions[:, k].sum())) + 1
+        near = int(np.argmin(squares[k]))
+        if count > max_samples or squares[k, near] > squares[near].min():
+            continue
+        inside, outside = np.median(proportions[order[:count], near]), np.median(proportions[order[count:], near])
+        if inside < MAX_REMAINDER * outside:
+            return int(names[k]), int(names[near]), np.sort(order[:count])
+    return None

@@ -1,40 +1,54 @@
-"""The populations of a study: their atoms, cells in every sample, markers and names; and sample-specific clusters.
+"""Populations of the cells of many samples: atoms that represent all cells, merged by mode, with markers and names.
+
+1. The cells of all samples are sketched, with the same weight for every sample except very small ones. Every cell has an atom
+   nearby, also a rare one. The atoms with the cells they represent are the finest populations. All counts are sums over atoms, and
+   every cell is counted.
+2. Atoms without a valley between them are merged (`merging`), up to a depth of valleys, or a number of populations. More than a
+   thousand atoms are first grouped by a sketch of the atoms. Sample-specific clusters are joined with a population.
 
 Names. A marker is high or low in a population if three quarters of its cells lie above or below the border of the marker, which
 separates two classes by the largest variance between them (Otsu 1979). A name has the fewest signs that distinguish the population
 from all others. If these are few, markers follow in which it is high and which separate it best, up to three in all:
 "CD3+ CD4+ CD8−".
 
-Sample-specific clusters. A sample that was stained differently has a population of its own next to the common one: a valley
-separates them, but not within any sample. Counted separately, that sample would seem to lack the common population, and the others
-the new one. So a population is joined with the nearest one if few samples hold nine tenths of it, no other population is nearer to
-that one, and these samples have less than half as much of it as the others. Differences between groups of samples are not joined: a
-study looks for them.
+Cost: the sketch, O(n·m·d) at most, about ten thousand dips on a few lines each, and one pass for medians.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincinv
 
-from reduset._engine import cached_property
-from reduset._types import Array, Floats, Indices
-from reduset.cytometry.merging import MergeTree
-from reduset.sketching import Sketch
+from reduset import _validate
+from reduset._engine import cached_property, single_threaded_blas
+from reduset._messages import warn
+from reduset._progress import Progress
+from reduset._types import Array, Floats, Indices, ProgressLike, SeedLike
+from reduset._validate import seeded
+from reduset.cytometry.merging import CellGroup, MergeTree, SampleCluster, join_sample_clusters, merge_by_mode
+from reduset.kernels import Gaussian
+from reduset.sketching import Sketch, sketch
 
+COVERAGE = 0.3  # of the atoms are farthest-first cells, so that rare populations have several
+MAX_ATOMS, CELLS_PER_ATOM, MIN_ATOMS = 1000, 50, 20  # by default
+MAX_GROUPS = 1000  # of atoms before merging
+DIP = 0.5
+FULL_WEIGHT_SHARE = 0.1  # of the median sample size; smaller samples have less weight: fifty cells must not outweigh a million
+MAX_SAMPLED_CELLS = 200_000  # for borders and medians
+MAX_MARKERS = 2000  # that define populations: a (d, d) covariance is kept for every group of cells
+TAIL_PERCENTS = (0.1, 2.5)
+MAX_VALUE = 1e15  # beyond it, squares lose all other cells to rounding
+OUTLIER_RANGES = 5.0  # inner ranges beyond the inner range, outside of which values are clipped
 MIN_SEPARATION = 0.5  # standard deviations from the other cells
 HISTOGRAM_BINS = 256
 MAJORITY = 0.75  # of a population's cells
 SIGNS = {1: "+", -1: "−", 0: "±"}
 USUAL_SIGNS, MAX_SIGNS = 3, 5
-SAMPLES_PER_STRAY = 8  # at most one sample in so many holds a sample-specific cluster
-CONCENTRATION = 0.9  # of a population, in few samples
-MAX_REMAINDER = 0.5  # of the nearest population, relative to the other samples
 
 
 @dataclass(frozen=True)
@@ -52,10 +66,8 @@ class Populations:
     signs : (k, d) 1 for a marker that is high in a population, −1 for low, 0 for neither
     separations : (k, d) the distance of the median from that of all other cells, in standard deviations of the marker
     dips : (k,) the floor of the shallowest valley around each, relative to the lower peak; nan for a single population
-    tree : of all merges of groups of atoms
-    group_of_atom : (m,) the group of each atom in the tree
     sketch : the atoms as rows of the cells of all samples, in their order, with the error
-    strays : sample-specific clusters that were joined with a population
+    sample_specific : sample-specific clusters that were joined with a population
     """
 
     names: tuple[str, ...]
@@ -67,10 +79,8 @@ class Populations:
     signs: NDArray[np.int64] = field(repr=False)
     separations: Array = field(repr=False)
     dips: Array = field(repr=False)
-    tree: MergeTree = field(repr=False)
-    group_of_atom: Indices = field(repr=False)
     sketch: Sketch = field(repr=False)
-    strays: tuple[Stray, ...] = ()
+    sample_specific: tuple[SampleCluster, ...] = ()
 
     def __len__(self) -> int:
         return len(self.names)
@@ -96,6 +106,11 @@ class Populations:
         """(k,) the proportion of each population, with the same weight for every sample."""
         return np.asarray(self.shares.mean(axis=0))
 
+    @property
+    def atom_shares(self) -> Array:
+        """(N, m) the proportion of each atom in each sample."""
+        return self.atom_counts / self.sizes[:, None]
+
     def intervals(self, confidence: float = 0.95) -> Array:
         """(N, k, 2) confidence limits of each proportion, for cells drawn at random (Clopper & Pearson 1934)."""
         x, n, tail = self.counts.astype(float), self.sizes[:, None].astype(float), (1 - confidence) / 2
@@ -103,15 +118,15 @@ class Populations:
         high = np.where(x < n, betaincinv(x + 1, np.maximum(n - x, 1), 1 - tail), 1.0)
         return np.stack([low, high], axis=-1)
 
-    def owners(self) -> Indices:
+    def assignments(self) -> Indices:
         """The population of every cell, in the order of the samples."""
         return self.of_atom[self.sketch.assignments]
 
     def marked(self, k: int, most: int = 4) -> list[str]:
         """The markers that separate a population from the other cells best, with signs."""
-        found = self.separations[k]
-        order = np.argsort(-np.abs(found))[:most]
-        return [f"{self.markers[m]}{'+' if found[m] > 0 else '−'}" for m in order if abs(found[m]) >= MIN_SEPARATION]
+        separations = self.separations[k]
+        order = np.argsort(-np.abs(separations))[:most]
+        return [f"{self.markers[m]}{'+' if separations[m] > 0 else '−'}" for m in order if abs(separations[m]) >= MIN_SEPARATION]
 
     def __str__(self) -> str:
         m, n = len(self.atoms), int(self.sizes.sum())
@@ -121,16 +136,238 @@ class Populations:
         return "\n  ".join(lines)
 
 
+@seeded
+def find_populations(
+    cells: Sequence[Floats],
+    markers: Sequence[str] | None = None,
+    *,
+    defining: Sequence[int] | None = None,
+    scales: Array | None = None,
+    n_atoms: int | None = None,
+    n_populations: int | None = None,
+    dip: float = DIP,
+    rng: SeedLike = None,
+    progress: ProgressLike = False,
+) -> Populations:
+    """Find the populations of the cells of many samples.
+
+    Parameters
+    ----------
+    cells : of each sample (n, d)
+    markers : (d,) names of the columns; "x0", "x1", … by default
+    defining : the columns that define populations, all by default, at most 2,000; the others are only described
+    scales : (d,) divisors that bring columns to one unit; none by default
+    n_atoms : the number of atoms; by default 1,000, or one for 50 cells if that is less
+    n_populations : the number of populations; by default all with valleys around them
+    dip : float between 0 and 1
+        A valley separates two populations if its floor is at most this fraction of the lower peak.
+    rng : None, seed or Generator
+    progress : bool, or a function of (stage, done, total)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from reduset.cytometry import find_populations
+    >>> rng = np.random.default_rng(0)
+    >>> samples = [np.concatenate([rng.normal(0, 1, (900, 3)), rng.normal(6, 1, (100, 3))]) for _ in range(4)]
+    >>> found = find_populations(samples, ["CD3", "CD4", "CD8"], rng=0)
+    >>> found.counts.tolist()
+    [[900, 100], [900, 100], [900, 100], [900, 100]]
+    """
+    samples = _samples(cells)
+    sizes = np.array([len(sample) for sample in samples])
+    pooled = np.concatenate(samples) if len(samples) > 1 else samples[0]
+    n, d = pooled.shape
+    names = tuple(f"x{j}" for j in range(d)) if markers is None else tuple(map(str, markers))
+    if len(names) != d:
+        raise ValueError(f"markers must name each of the {d} columns, got {len(names)} names")
+    columns = np.arange(d) if defining is None else np.asarray(defining, np.int64)
+    if columns.ndim != 1 or not columns.size or columns.min() < 0 or columns.max() >= d:
+        raise ValueError(f"defining must hold one or more numbers of columns, from 0 to {d - 1}; got {defining}")
+    check_markers(len(columns))
+    dip = _validate.between(dip, "dip", 0.0, 1.0)
+    default = min(n, MAX_ATOMS, max(MIN_ATOMS, n // CELLS_PER_ATOM))
+    size = default if n_atoms is None else _validate.whole(n_atoms, "n_atoms", 1, n, "it is a number of cells")
+    if n_populations is not None:
+        n_populations = _validate.whole(n_populations, "n_populations", 1, size, "a population has at least one atom")
+    atoms_rng, groups_rng, merges_rng, medians_rng = _validate.generator(rng).spawn(4)
+    shown = Progress(progress)
+    try:
+        weights = np.repeat(_weights(sizes), sizes)
+        used = pooled if len(columns) == d else np.ascontiguousarray(pooled[:, columns])
+        if scales is not None:
+            used = used / units_of(scales, d).astype(used.dtype)[columns]
+        options: dict[str, Any] = {"kernel": Gaussian(), "coverage": COVERAGE, "calibrate": False}
+        small = sketch(used, size, sample_weight=weights, rng=atoms_rng, progress=progress, **options)
+        atoms, group_of_atom = np.unique(np.asarray(used[small.indices], np.float64), axis=0, return_inverse=True)
+        with single_threaded_blas():
+            n_groups = max(MAX_GROUPS, n_populations or 0)
+            if n_groups < len(atoms):
+                masses = np.bincount(group_of_atom[small.assignments], weights, len(atoms))
+                group_of_atom = sketch(atoms, n_groups, sample_weight=masses, rng=groups_rng, **options).assignments[group_of_atom]
+            groups = _groups(used, weights, group_of_atom[small.assignments], merges_rng)
+            tree = merge_by_mode(groups, shown.stage("merging"))
+        if n_populations is not None and n_populations > tree.size:
+            warn(f"n_populations is {n_populations}, but only {tree.size} cells are distinct, and as many populations are found")
+        shown.stage("describing populations")(0, 1)
+        of_atom = tree.cut(None if n_populations is not None else dip, n_populations)[group_of_atom]
+        return _described(pooled, sizes, names, columns, small, of_atom, tree, group_of_atom, n_populations is None, medians_rng)
+    finally:
+        shown.close()
+
+
+def check_markers(count: int) -> None:
+    """Raise an error if too many markers define populations."""
+    if count > MAX_MARKERS:
+        raise ValueError(
+            f"at most {MAX_MARKERS:,} markers may define populations, got {count:,}: a covariance of all of them is kept for every "
+            "group of cells; choose fewer markers, or pass principal components. CohortMap takes more"
+        )
+
+
+def units_of(scales: Array, count: int) -> Array:
+    """(d,) the divisors of markers."""
+    units = np.asarray(scales, np.float64)
+    if units.shape != (count,) or not (np.isfinite(units) & (units > 0)).all():
+        raise ValueError(f"scales must be {count} finite numbers above 0, one per marker, got {scales!r}")
+    return units
+
+
+def _samples(cells: Sequence[Floats]) -> list[Floats]:
+    """The samples as finite numbers with the same columns."""
+    if len(cells) == 0:
+        raise ValueError("cells must hold at least one sample, got none")
+    first = _validate.points(cells[0], "cells[0]")
+    samples = [first, *(_validate.points(sample, f"cells[{k}]", first.shape[1]) for k, sample in enumerate(cells[1:], 1))]
+    for k, sample in enumerate(samples):
+        largest = max(abs(float(sample.max())), abs(float(sample.min())))
+        if largest > MAX_VALUE:
+            raise ValueError(f"cells[{k}] must be below {MAX_VALUE:g} in size, got {largest:g}; omit such events, or rescale")
+    return samples
+
+
+def _weights(sizes: NDArray[np.int64]) -> Array:
+    """(N,) the weight of a cell of each sample, of mean one: all samples have the same weight, except very small ones."""
+    weights = 1 / np.maximum(sizes, FULL_WEIGHT_SHARE * np.median(sizes))
+    return np.asarray(weights * (sizes.sum() / (weights @ sizes)))
+
+
+def _groups(cells: Floats, weights: Array, group: Indices, rng: np.random.Generator) -> list[CellGroup]:
+    """The groups of cells before merging."""
+    order = np.argsort(group, kind="stable")
+    fences = _fences(cells)
+    return [CellGroup.of(cells, rows, weights, rng, fences) for rows in np.split(order, np.cumsum(np.bincount(group))[:-1])]
+
+
+def _fences(cells: Floats) -> Array:
+    """(2, d) limits to which values are clipped, so that a few events far away do not determine the spread."""
+    sample = cells[:: 1 + len(cells) // MAX_SAMPLED_CELLS]
+    low, high = np.percentile(sample, [0, 100], axis=0)
+    for tail in TAIL_PERCENTS:  # nearly all cells have one value of a marker that is rarely positive
+        inner = np.percentile(sample, [tail, 100 - tail], axis=0)
+        low, high = np.where(inner[1] > inner[0], inner, [low, high])
+    margin = OUTLIER_RANGES * (high - low)
+    return np.stack([low - margin, high + margin])
+
+
+def _described(
+    cells: Floats,
+    sizes: NDArray[np.int64],
+    markers: tuple[str, ...],
+    columns: Indices,
+    small: Sketch,
+    of_atom: Indices,
+    tree: MergeTree,
+    group_of_atom: Indices,
+    joins: bool,
+    rng: np.random.Generator,
+) -> Populations:
+    """The populations in decreasing size, with counts, medians and names; ``joins`` if sample-specific clusters are joined."""
+    m = small.size
+    sample = np.repeat(np.arange(len(sizes)), sizes)
+    atom_counts = np.bincount(sample * m + small.assignments, minlength=len(sizes) * m).reshape(len(sizes), m)
+    shares = atom_counts / sizes[:, None]
+    clusters = list[SampleCluster]()
+    if joins:
+        of_atom, clusters = join_sample_clusters(of_atom, np.asarray(small.mean.atoms, np.float64), shares)
+    rank = np.argsort(np.argsort(-np.bincount(of_atom, shares.mean(axis=0)), kind="stable"))
+    of_atom = rank[of_atom]
+    masses = np.bincount(of_atom, shares.mean(axis=0))
+    k, d = len(masses), len(markers)
+    chosen = np.arange(len(cells))
+    if len(cells) > MAX_SAMPLED_CELLS:  # the same number from each population, so that rare ones are represented
+        chosen = _some_of_each(of_atom[small.assignments], MAX_SAMPLED_CELLS // k, rng)
+    population, rows = of_atom[small.assignments[chosen]], np.asarray(cells[chosen], np.float64)
+    weight = masses[population] / np.bincount(population, minlength=k)[population]
+    medians, above, separations = np.empty((k, d)), np.empty((k, d)), np.empty((k, d))
+    fences = _fences(rows)
+    for j in range(d):
+        column, clipped = rows[:, j], np.clip(rows[:, j], *fences[:, j])
+        marker_border = border(clipped, weight)
+        spread = float(np.sqrt(np.average((clipped - np.average(clipped, weights=weight)) ** 2, weights=weight)))
+        for p in range(k):
+            inside = population == p
+            medians[p, j] = np.median(column[inside])
+            above[p, j] = np.mean(column[inside] > marker_border)
+            others = _weighted_median(column[~inside], weight[~inside]) if k > 1 else medians[p, j]
+            separations[p, j] = (medians[p, j] - others) / spread if spread > 0 else 0.0
+    codes = signs(above)
+    return Populations(
+        names=tuple(short_names(codes[:, columns], separations[:, columns], [markers[j] for j in columns])),
+        markers=markers,
+        atoms=np.asarray(cells[small.indices], np.float64),
+        of_atom=of_atom,
+        atom_counts=atom_counts,
+        medians=medians,
+        signs=codes,
+        separations=separations,
+        dips=_dips(tree, group_of_atom, of_atom),
+        sketch=small,
+        sample_specific=tuple(cluster._replace(population=int(rank[cluster.population])) for cluster in clusters),
+    )
+
+
+def _some_of_each(population: Indices, count: int, rng: np.random.Generator) -> Indices:
+    """At most ``count`` random rows of each population, ascending."""
+    order = rng.permutation(len(population))
+    ranked = order[np.argsort(population[order], kind="stable")]
+    counts = np.bincount(population)
+    within = np.arange(len(population)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return np.sort(ranked[within < count])
+
+
+def _weighted_median(values: Array, weights: Array) -> float:
+    order = np.argsort(values)
+    mass = np.cumsum(weights[order])
+    return float(values[order[np.searchsorted(mass, mass[-1] / 2)]])
+
+
+def _dips(tree: MergeTree, group_of_atom: Indices, of_atom: Indices) -> Array:
+    """(k,) the shallowest valley around each population, across which it would be merged next."""
+    of_group = np.empty(tree.size, np.int64)
+    of_group[group_of_atom] = of_atom
+    dips = np.full(of_atom.max() + 1, np.nan)
+    for merge in tree.merges:
+        first, second = of_group[merge.into], of_group[merge.gone]
+        for population in (first, second):
+            if first != second and np.isnan(dips[population]):
+                dips[population] = merge.dip
+    return dips
+
+
+# -- names --------------------------------------------------------------------------------------------------------------------
+
+
 def border(values: Floats, weights: Array) -> float:
     """Otsu's border of a marker: the largest variance between two classes."""
     low, high = np.percentile(values, [0.1, 99.9])
     if not high > low:
         return float(low)
     counts, edges = np.histogram(np.clip(values, low, high), HISTOGRAM_BINS, (low, high), weights=weights)
-    places = (edges[:-1] + edges[1:]) / 2
+    centres = (edges[:-1] + edges[1:]) / 2
     below = np.cumsum(counts)[:-1]
     above = below[-1] + counts[-1] - below
-    sums = np.cumsum(counts * places)
+    sums = np.cumsum(counts * centres)
     with np.errstate(invalid="ignore", divide="ignore"):
         between = below * above * (sums[:-1] / below - (sums[-1] - sums[:-1]) / above) ** 2
     best = np.flatnonzero(between == np.nanmax(between))  # it is constant over a gap without cells, of which this is the middle
@@ -145,12 +382,7 @@ def signs(above: Array) -> NDArray[np.int64]:
 def short_names(codes: NDArray[np.int64], separations: Array, markers: Sequence[str]) -> list[str]:
     """The names of populations, from (k, d) signs and separations; equal names are numbered."""
     names = [_short_name(k, codes, separations, markers) for k in range(len(codes))]
-    seen: dict[str, int] = {}
-    unique = []
-    for name in names:
-        seen[name] = seen.get(name, 0) + 1
-        unique.append(f"{name} ({seen[name]})" if names.count(name) > 1 else name)
-    return unique
+    return [f"{name} ({names[: k + 1].count(name)})" if names.count(name) > 1 else name for k, name in enumerate(names)]
 
 
 def _short_name(k: int, codes: NDArray[np.int64], separations: Array, markers: Sequence[str]) -> str:
@@ -169,58 +401,3 @@ def _short_name(k: int, codes: NDArray[np.int64], separations: Array, markers: S
     chosen += sorted(high, key=lambda m: -separations[k, m])[: max(0, USUAL_SIGNS - len(chosen))]
     ordered = sorted(chosen, key=lambda m: (-codes[k, m], m))
     return " ".join(f"{markers[m]}{SIGNS[int(codes[k, m])]}" for m in ordered) or "all cells"
-
-
-class Stray(NamedTuple):
-    """A cluster of few samples that was joined with the nearest population.
-
-    Attributes
-    ----------
-    population : the population it was joined with
-    samples : the samples of its cells, in ascending order
-    share : mean proportion of its cells in these samples
-    """
-
-    population: int
-    samples: tuple[int, ...]
-    share: float
-
-
-def join_strays(of_atom: Indices, atoms: Array, shares: Array) -> tuple[Indices, list[Stray]]:
-    """Join sample-specific clusters: the population of each atom, (m,), and the clusters.
-
-    Parameters
-    ----------
-    of_atom : (m,) the population of each atom
-    atoms : (m, d)
-    shares : (N, m) the proportion of each atom in each sample
-    """
-    of_atom, joined = of_atom.copy(), []
-    while (found := _first(of_atom, atoms, shares)) is not None:
-        stray, nearest, samples = found
-        own = of_atom == stray
-        share = float(shares[np.ix_(samples, own)].sum(axis=1).mean())
-        joined.append((int(np.flatnonzero(own)[0]), Stray(-1, tuple(samples.tolist()), share)))
-        of_atom[own] = nearest
-    of_atom = np.unique(of_atom, return_inverse=True)[1].astype(np.int64)
-    return of_atom, [stray._replace(population=int(of_atom[atom])) for atom, stray in joined]
-
-
-def _first(of_atom: Indices, atoms: Array, shares: Array) -> tuple[int, int, Indices] | None:
-    """The smallest sample-specific cluster, the nearest population, and the samples that have it."""
-    few, names = len(shares) // SAMPLES_PER_STRAY, np.unique(of_atom)
-    if not few or len(names) < 2:
-        return None
-    member = of_atom[:, None] == names
-    masses = shares @ member  # (N, k)
-    centres = (shares.mean(axis=0)[:, None] * member).T @ atoms / masses.mean(axis=0)[:, None]
-    gaps = np.square(centres[:, None] - centres).sum(axis=2)
-    np.fill_diagonal(gaps, np.inf)
-    for k in np.argsort(masses.mean(axis=0), kind="stable"):
-        order = np.argsort(-masses[:, k], kind="stable")
-        count = int(np.searchsorted(np.cumsum(masses[order, k]), CONCENTRATION * masses[:, k].sum())) + 1
-        near = int(np.argmin(gaps[k]))
-        theirs, others = masses[order[:count], near], masses[order[count:], near]
-        if count <= few and gaps[k, near] == gaps[near].min() and np.median(theirs) < MAX_REMAINDER * np.median(others):
-            return int(names[k]), int(names[near]), np.sort(order[:count])
-    return None

@@ -1,7 +1,7 @@
 """CohortStudy: from the cells of many samples to a map of them, their populations, and which of these differ between groups.
 
-samples → populations (`finding`) → map (`reduset.cohort`) → differences (`comparing`), where (`witness`), batches.
-Validates, calls, stores. What cannot be compared is refused before anything is computed.
+samples → populations → map (`reduset.cohort`) → differences of groups and their witness (`comparing`) → batches. The estimator
+validates, calls and stores. Designs that cannot be compared raise an error before anything is computed.
 """
 
 from __future__ import annotations
@@ -18,17 +18,19 @@ from reduset import _validate, bandwidth
 from reduset._messages import warn
 from reduset._types import Array, KernelLike, ProgressLike, SeedLike
 from reduset._validate import seeded
-from reduset.cohort.estimator import CohortMap
+from reduset.cohort import CohortMap
 from reduset.cytometry.comparing import NULLS, Differences, Witness, compare, witness_of
 from reduset.cytometry.design import Design, design_of
 from reduset.cytometry.distance_tests import BatchCheck, WholeTest, check_batches, compare_whole
-from reduset.cytometry.finding import DIP, check_markers, find_populations
+from reduset.cytometry.populations import DIP, check_markers, find_populations, units_of
 from reduset.cytometry.samples import SampleSet
+from reduset.io import listed
 from reduset.kernels import Gaussian
 
-UNLIKE = 10  # times as many cells in the samples of one group as in those of another
-FEW_CELLS = 500
-LOOKED_AT = 100_000  # cells, for scales
+MAX_SIZE_RATIO = 10  # of the median sample sizes of two groups, without a note
+SMALL_SAMPLE = 500  # cells
+SHOWN = 5  # samples in a note
+SCALE_CELLS = 100_000  # from which scales are estimated
 YES = ("yes", "y", "true", "t", "1", "1.0", "control")
 
 
@@ -42,24 +44,25 @@ class CohortStudy(BaseEstimator):
     Parameters
     ----------
     test : str, optional
-        The column of the sample table whose groups are compared; without it there is a map and there are populations.
+        The column of the sample table with the groups to compare. Without it the result is a map and populations.
     block : str, optional
-        The column of patients, or of whatever gave several samples: groups are compared within it, as pairs are.
+        The column of patients, or other units with several samples. Groups are compared within them, like pairs.
     batch : str, optional
-        The column of runs. They are looked at themselves, and held fixed in all tests where they can be told from what is compared.
+        The column of runs. Their contribution is measured, and they are held fixed in all tests unless groups and runs are
+        confounded.
     covariates : names of further columns that are held fixed: numbers, or texts as categories
     control : str, optional
-        The column that says (yes, true or 1) which samples are controls: the same blood in every run. They are on the map, and not
-        compared. Controls of several kinds are told apart by ``block``.
+        The column that marks (yes, true or 1) control samples: the same blood in every run. They are on the map, and not compared.
+        ``block`` separates controls of several kinds.
     reference : str, optional
-        The group that others are compared with; by default the first in the order of the alphabet.
+        The group that others are compared with; by default the first in alphabetical order.
     n_atoms, n_populations, dip : as in `reduset.cytometry.find_populations`
     fdr : float, the false discovery rate over populations
     confidence : float, of intervals
     null : "auto", "permutation" or "normal", as in `reduset.cytometry.compare`
     scales : "robust", "standard" or (d,) numbers, optional
-        What markers are divided by, so that all count alike. By default they are in one unit, as after the transforms of
-        `reduset.cytometry.read_cohort`; a warning says where that looks wrong.
+        The divisors of markers, which give them one unit. By default they are taken to have one unit, as after the transforms of
+        `reduset.cytometry.read_cohort`; a warning is given if their spreads differ very much.
     kernel : Kernel, of the distances between samples; by default ``Gaussian("median")`` with these scales
     layout : "mds" or "isomap", of the map
     random_state : None, seed, Generator or RandomState
@@ -68,14 +71,14 @@ class CohortStudy(BaseEstimator):
     Attributes
     ----------
     samples_ : SampleSet
-    controls_ : (N,) the kind of control that a sample is, None for others
+    controls_ : (N,) the kind of control of each sample, None for others
     map_ : CohortMap of the samples, with certified distances
     populations_ : Populations
     differences_ : Differences of the populations between groups; None without ``test``
-    whole_ : WholeTest of all at once; None without ``test``
+    whole_ : WholeTest, whether groups differ at all; None without ``test``
     witness_ : Witness, where among the markers groups differ; None without ``test``
     batches_ : BatchCheck; None without ``batch``
-    notes_ : what there is to say
+    notes_ : remarks
 
     Examples
     --------
@@ -115,31 +118,33 @@ class CohortStudy(BaseEstimator):
 
         Parameters
         ----------
-        samples : SampleSet, or what `SampleSet.of` takes: a list or mapping of (n, d) arrays or frames, one a sample
+        samples : SampleSet, or the input of `SampleSet.of`: a list or mapping of (n, d) arrays or frames, one a sample
             At most 2,000 markers may define populations.
         table : the table of samples, a dict of columns or a frame, with a column "sample_id"; a `SampleSet` has its own
         """
         if isinstance(samples, SampleSet) and table is not None:
-            raise ValueError("a SampleSet has its own table of samples; leave table out")
-        known = samples if isinstance(samples, SampleSet) else SampleSet.of(samples, table)
-        if len(known.names) < 2:
-            raise ValueError(f"a study needs at least 2 samples, got {', '.join(known.names) or 'none'}; name more of them")
+            raise ValueError("a SampleSet has its own table of samples; omit table")
+        samples = samples if isinstance(samples, SampleSet) else SampleSet.of(samples, table)
+        if len(samples.names) < 2:
+            raise ValueError(f"a study needs at least 2 samples, got {', '.join(samples.names) or 'none'}; add samples")
         _validate.one_of(self.null, "null", NULLS)
         _validate.confidence(self.fdr, "fdr")
         _validate.confidence(self.confidence)
-        defining = [j for j, marker in enumerate(known.markers) if marker not in known.state]
+        defining = [j for j, marker in enumerate(samples.markers) if marker not in samples.state]
         if not defining:
-            raise ValueError("no marker defines populations: all are of class state; say which are of class type in the panel")
+            raise ValueError("no marker defines populations: all are of class state; give some class type in the panel")
         check_markers(len(defining))
-        controls = self._controls(known)
-        design = self._design(known, controls)
-        runs = None if self.batch is None else known.column(self.batch)
-        units = self._units(known, defining)
-        map_rng, populations_rng, *rngs = _validate.generator(self.random_state, "random_state").spawn(6)
-        self.samples_, self.controls_ = known, controls
-        self.populations_ = find_populations(
-            known.cells,
-            known.markers,
+        controls = self._controls(samples)
+        design = self._design(samples, controls)
+        runs = None if self.batch is None else samples.column(self.batch)
+        units = self._units(samples, defining)
+        map_rng, populations_rng, test_rng, whole_rng, witness_rng, batch_rng = _validate.generator(
+            self.random_state, "random_state"
+        ).spawn(6)
+        self.samples_, self.controls_ = samples, controls
+        self.populations_ = found = find_populations(
+            samples.cells,
+            samples.markers,
             defining=defining,
             scales=units,
             n_atoms=self.n_atoms,
@@ -148,71 +153,63 @@ class CohortStudy(BaseEstimator):
             rng=populations_rng,
             progress=self.progress,
         )
-        self.map_ = self._map(known, defining, units, map_rng)
-        self._compare(design, runs, rngs)
-        self.notes_ = self._told(known, design)
-        return self
-
-    def _map(self, samples: SampleSet, defining: list[int], units: Array | None, rng: np.random.Generator) -> CohortMap:
-        """The samples on a map, by the markers that define populations."""
-        every = len(defining) == len(samples.markers)
-        usual = Gaussian("median", scales=None if units is None else units[defining])
-        return CohortMap(
-            layout=self.layout,
-            n_components=min(2, len(samples.names) - 1),
-            kernel=usual if self.kernel is None else self.kernel,
-            random_state=rng,
-            progress=self.progress,
-        ).fit({name: each if every else each[:, defining] for name, each in zip(samples.names, samples.cells, strict=True)})
-
-    def _compare(self, design: Design | None, runs: Sequence[Any] | None, rngs: list[np.random.Generator]) -> None:
-        """Groups and runs, where they were asked for."""
-        found, distances, errors = self.populations_, self.map_.distances_, self.map_.errors_
-        test_rng, whole_rng, witness_rng, batch_rng = rngs
+        self.map_ = self._map(samples, defining, units, map_rng)
+        distances, errors = self.map_.distances_, self.map_.errors_
         self.differences_: Differences | None = None
         self.whole_: WholeTest | None = None
         self.witness_: Witness | None = None
         self.batches_: BatchCheck | None = None
         if design is not None:
-            options: dict[str, Any] = {"fdr": self.fdr, "confidence": self.confidence, "null": self.null}
-            self.differences_ = compare(found.counts, found.sizes, design, found.names, **options, rng=test_rng)
+            options: dict[str, Any] = {"fdr": self.fdr, "confidence": self.confidence, "null": self.null, "rng": test_rng}
+            self.differences_ = compare(found.counts, found.sizes, design, found.names, **options)
             self.whole_ = compare_whole(distances, errors, design, whole_rng)
             self.witness_ = witness_of(found, design, self.fdr, witness_rng)
-        if runs is not None and self.batch is not None:
-            names, title = self.samples_.names, self.batch
-            patients = None if self.block is None else self.samples_.column(self.block)
-            self.batches_ = check_batches(distances, errors, names, runs, title, design, self.controls_, patients, batch_rng)
+        if runs is not None:
+            patients = None if self.block is None else samples.column(self.block)
+            title = str(self.batch)
+            self.batches_ = check_batches(distances, errors, samples.names, runs, title, design, controls, patients, batch_rng)
+            if self.batches_.confounded:
+                warn(self.batches_.notes[0])
+        self.notes_ = self._notes(design)
+        return self
+
+    def _map(self, samples: SampleSet, defining: list[int], units: Array | None, rng: np.random.Generator) -> CohortMap:
+        """The samples on a map, by the markers that define populations."""
+        every = len(defining) == len(samples.markers)
+        kernel = Gaussian("median", scales=None if units is None else units[defining]) if self.kernel is None else self.kernel
+        return CohortMap(
+            layout=self.layout,
+            n_components=min(2, len(samples.names) - 1),
+            kernel=kernel,
+            random_state=rng,
+            progress=self.progress,
+        ).fit({name: cells if every else cells[:, defining] for name, cells in zip(samples.names, samples.cells, strict=True)})
 
     def _units(self, samples: SampleSet, defining: list[int]) -> Array | None:
-        """(d,) what markers are divided by; None for nothing."""
-        most = max(1, int(samples.sizes.sum()) // LOOKED_AT)
-        some = np.concatenate([each[:: min(most, len(each))] for each in samples.cells])
-        if self.scales is None:
-            drowned = bandwidth.drowned_column(some[:, defining]) if self.kernel is None else None
-            if drowned is not None:
-                wide, narrow = (samples.markers[defining[place]] for place in drowned[:2])
-                warn(
-                    f"marker {wide} spreads {drowned[2]:,.0f} times as far as {narrow}, "
-                    "which hardly counts beside it: populations may be missed. scales='robust' counts markers alike"
-                )
-            return None
-        if isinstance(self.scales, str):
-            return bandwidth.column_scales(some, rule=_validate.one_of(self.scales, "scales", bandwidth.SCALES))
-        units = np.asarray(self.scales, np.float64)
-        if units.shape != (len(samples.markers),) or not (np.isfinite(units) & (units > 0)).all():
-            raise ValueError(f"scales must be {len(samples.markers)} numbers above 0, one a marker, got {self.scales!r}")
-        return units
+        """(d,) the divisors of markers; None for none."""
+        if self.scales is not None and not isinstance(self.scales, str):
+            return units_of(self.scales, len(samples.markers))
+        step = max(1, int(samples.sizes.sum()) // SCALE_CELLS)
+        cells = np.concatenate([sample[:: min(step, len(sample))] for sample in samples.cells])
+        if self.scales is not None:
+            return bandwidth.column_scales(cells, rule=_validate.one_of(self.scales, "scales", bandwidth.SCALES))
+        drowned = bandwidth.drowned_column(cells[:, defining]) if self.kernel is None else None
+        if drowned is not None:
+            wide, narrow = (samples.markers[defining[position]] for position in drowned[:2])
+            warn(
+                f"the spread of marker {wide} is {drowned[2]:,.0f} times that of {narrow}, which hardly contributes to distances: "
+                "populations may be missed. scales='robust' gives all markers one unit"
+            )
+        return None
 
     def _controls(self, samples: SampleSet) -> list[str | None]:
         """The kind of control that each sample is."""
         if self.control is None:
             return [None] * len(samples.names)
-        told = samples.column(self.control)
-        kinds = ("control",) * len(told) if self.block is None else samples.column(self.block)
-        return [
-            str(kind) if each is not None and str(each).strip().lower() in YES else None
-            for each, kind in zip(told, kinds, strict=True)
-        ]
+        entries = samples.column(self.control)
+        kinds = ("control",) * len(entries) if self.block is None else samples.column(self.block)
+        is_control = [entry is not None and str(entry).strip().lower() in YES for entry in entries]
+        return [str(kind) if yes else None for yes, kind in zip(is_control, kinds, strict=True)]
 
     def _design(self, samples: SampleSet, controls: list[str | None]) -> Design | None:
         if self.test is None:
@@ -227,32 +224,30 @@ class CohortStudy(BaseEstimator):
             first=self.reference,
         )
 
-    def _told(self, samples: SampleSet, design: Design | None) -> tuple[str, ...]:
-        notes = [*samples.notes, *(f"{name} is left out: {why}" for name, why in samples.left_out.items())]
+    def _notes(self, design: Design | None) -> tuple[str, ...]:
+        samples = self.samples_
+        notes = [*samples.notes, *(f"{name} is omitted: {why}" for name, why in samples.left_out.items())]
         notes += [] if design is None else design.notes
-        few = [name for name, size in zip(samples.names, samples.sizes, strict=True) if size < FEW_CELLS]
-        if few:
-            listed = ", ".join(few[:5]) + (", …" if len(few) > 5 else "")
+        small = [name for name, size in zip(samples.names, samples.sizes, strict=True) if size < SMALL_SAMPLE]
+        if small:
             notes.append(
-                f"samples of fewer than {FEW_CELLS} cells ({listed}) know their shares badly: tests weigh them by that, and on the "
-                "map chance alone moves them away from others"
+                f"samples of fewer than {SMALL_SAMPLE} cells ({listed(small, SHOWN)}) have uncertain proportions: tests give them "
+                "less weight, and on the map sampling error moves them away from others"
             )
         if design is not None:
-            usual = [float(np.median(samples.sizes[design.rows[design.codes == g]])) for g in range(len(design.levels))]
-            if max(usual) > UNLIKE * min(usual):
-                many, fewest = (design.levels[usual.index(pick(usual))] for pick in (max, min))
+            sizes = [float(np.median(samples.sizes[design.rows[design.codes == g]])) for g in range(len(design.levels))]
+            largest, smallest = max(sizes), min(sizes)
+            if largest > MAX_SIZE_RATIO * smallest:
                 notes.append(
-                    f"samples of {many} have {max(usual) / min(usual):.0f} times as many cells as those of {fewest}: of rare "
-                    "populations the small ones know little, and what is found of these may be that"
+                    f"samples of {design.levels[sizes.index(largest)]} have {largest / smallest:.0f} times as many cells as "
+                    f"samples of {design.levels[sizes.index(smallest)]}: differences of rare populations may be due to that"
                 )
-        for stray in self.populations_.strays:
-            whose = ", ".join(samples.names[k] for k in stray.samples[:5]) + (", …" if len(stray.samples) > 5 else "")
+        for cluster in self.populations_.sample_specific:
+            names = listed((samples.names[k] for k in cluster.samples), SHOWN)
             notes.append(
-                f"{stray.share:.2%} of the cells of {whose} lie beside the {self.populations_.names[stray.population]} of other "
-                "samples, of which these have few: counted with them, as if stained otherwise"
+                f"{cluster.share:.2%} of the cells of {names} lie next to {self.populations_.names[cluster.population]}, of which "
+                "these samples have few cells: they are counted with it, because the samples may have been stained differently"
             )
-        if self.batches_ is not None and self.batches_.confounded:
-            warn(self.batches_.notes[0])
         return tuple(notes)
 
     def __str__(self) -> str:
@@ -267,9 +262,9 @@ class CohortStudy(BaseEstimator):
         return "\n  ".join(lines)
 
     def facts(self) -> dict[str, Any]:
-        """What was found in plain values, for machines."""
+        """The results as plain values, for JSON."""
         check_is_fitted(self, "map_")
-        found: dict[str, Any] = {
+        facts: dict[str, Any] = {
             "samples": list(self.samples_.names),
             "cells": self.samples_.sizes,
             "markers": list(self.samples_.markers),
@@ -284,17 +279,17 @@ class CohortStudy(BaseEstimator):
             "notes": list(self.notes_),
         }
         if self.differences_ is not None and self.whole_ is not None:
-            found["differences"] = self.differences_.rows()
-            found["whole"] = {"share": self.whole_.share, "interval": self.whole_.interval, "p": self.whole_.p_value}
+            facts["differences"] = self.differences_.rows()
+            facts["whole"] = {"share": self.whole_.share, "interval": self.whole_.interval, "p": self.whole_.p_value}
         if self.batches_ is not None:
             whole = self.batches_.whole
-            found["batches"] = {
+            facts["batches"] = {
                 "share": None if whole is None else whole.share,
                 "p": None if whole is None else whole.p_value,
                 "confounded": self.batches_.confounded,
                 "control_share": self.batches_.control_share,
             }
-        return found
+        return facts
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the map of the samples with their names, coloured by group, with matplotlib."""
@@ -303,8 +298,9 @@ class CohortStudy(BaseEstimator):
         return self.map_.plot(ax, labels=True, groups=groups)
 
 
-def check_study(study: Any) -> None:
-    """Refuse what is no study, or one that was not fitted."""
+def check_study(study: Any) -> CohortStudy:
+    """The study; an error if it is not a fitted `CohortStudy`."""
     if not isinstance(study, CohortStudy):
-        raise TypeError(f"study must be a fitted CohortStudy, got {type(study).__name__}")
+        raise TypeError(f"study must be a fitted CohortStudy, got {type(study).__name__}; a CohortMap has write_cohort")
     check_is_fitted(study, "map_")
+    return study
