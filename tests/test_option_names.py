@@ -11,8 +11,7 @@ from typer.testing import CliRunner
 import reduset
 from reduset import Gaussian, Laplacian, Mixture, bandwidth, compress, cover, kernels, select, simplify, sketch, weigh, weights
 from reduset._messages import closest
-from reduset.cli import commands
-from reduset.cli.app import app
+from reduset.cli.entry import app
 from reduset.cohort import CohortMap
 from reduset.cytometry import CohortStudy
 from reduset.density import SparseKernelDensity
@@ -168,7 +167,6 @@ def test_names_near_one_that_is_elsewhere_get_its_advice(call, advice):
 def test_the_command_names_it_too(options, meant, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     pd.DataFrame(X, columns=["a", "b"]).to_csv("data.csv", index=False)
-    assert commands  # which registers them
     result = CliRunner().invoke(app, [each.format("data.csv") for each in options])
     assert result.exit_code
     assert f"did you mean {meant!r}?" in f"{result.exception} {result.output}"

@@ -21,7 +21,7 @@ from reduset import Model
 from reduset.stream import StreamCompressor
 
 TITLE = "Streams that are killed"
-SOURCES = ("stream", "cli/streaming.py", "cli/checkpoints.py", "model/model.py")
+SOURCES = ("stream", "cli/streaming.py", "model/model.py")
 
 KILLS, QUICK_KILLS, QUICK_ROWS = 20, 1, 200_000
 SIZE = 200

@@ -28,9 +28,8 @@ from sklearn.datasets import load_sample_image
 import cli_files
 from cli_processes import ENVIRONMENT, in_this_process, left, on_a_terminal, reduset, rest_of
 from reduset import KernelMean, Model, io
-from reduset.cli import interrupts, messages
-from reduset.cli.entry import run
-from reduset.cli.interrupts import interruptible
+from reduset.cli import entry, messages
+from reduset.cli.entry import interruptible, run
 from reduset.report.figures import wide_columns
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -133,7 +132,7 @@ def test_a_cohort_has_distances_a_map_and_a_page(files, tmp_path):
     bags = [files / "bags" / f"{name}.csv" for name in "abc"]
     words = ["--groups", "groups.csv", "--report", "cohort.html", "-o", "distances.csv", "--layout", "mds", "--size", 30]
     done = in_this_process("cohort", *bags, *words, folder=tmp_path)
-    assert "3 samples of 900 rows together" in done.stdout
+    assert "3 samples, 900 rows in all" in done.stdout
     table = pyarrow.csv.read_csv(tmp_path / "distances.csv")
     assert table.column_names == ["sample", "a", "b", "c"]
     D = np.column_stack([table[name] for name in "abc"])
@@ -345,13 +344,13 @@ FRAMES = {
 @pytest.mark.parametrize("kind", FRAMES)
 def test_interrupts_wait_inside_of_imports_and_of_llvmlite_alone(kind):
     file, waits = FRAMES[kind]
-    assert below(file, lambda: interrupts.must_not_interrupt(sys._getframe())) is waits
-    assert below(file, lambda: below("inner.py", lambda: interrupts.must_not_interrupt(sys._getframe()))) is waits
+    assert below(file, lambda: entry.must_not_interrupt(sys._getframe())) is waits
+    assert below(file, lambda: below("inner.py", lambda: entry.must_not_interrupt(sys._getframe()))) is waits
 
 
 def test_a_module_that_is_imported_is_not_interrupted(tmp_path, monkeypatch):
     (tmp_path / "imported_once.py").write_text(
-        "import sys\nfrom reduset.cli import interrupts\nwaits = interrupts.must_not_interrupt(sys._getframe())\n"
+        "import sys\nfrom reduset.cli import entry\nwaits = entry.must_not_interrupt(sys._getframe())\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
     assert importlib.import_module("imported_once").waits
@@ -360,10 +359,10 @@ def test_a_module_that_is_imported_is_not_interrupted(tmp_path, monkeypatch):
 @pytest.mark.parametrize("kind", FRAMES)
 def test_a_signal_that_waits_is_raised_again_once_the_frame_is_left(kind, monkeypatch):
     """The timer that raises it again is set to a day, and rung here."""
-    monkeypatch.setattr(interrupts, "LOOK_AGAIN", 86_400.0)
-    monkeypatch.setattr(interrupts, "AGAIN", 86_400.0)
+    monkeypatch.setattr(entry, "LOOK_AGAIN", 86_400.0)
+    monkeypatch.setattr(entry, "AGAIN", 86_400.0)
     file, waits = FRAMES[kind]
-    with interrupts.interruptible():
+    with entry.interruptible():
         if waits and hasattr(signal, "setitimer"):
             below(file, lambda: signal.raise_signal(signal.SIGTERM))
             assert signal.getitimer(signal.ITIMER_REAL)[0] > 0

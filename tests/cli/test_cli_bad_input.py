@@ -56,11 +56,11 @@ CASES = {
     "a format nobody knows": (["compress", "{files}/rows.xyz"], r"rows\.xyz"),
     "size, tol and bandwidth": (
         ["compress", "{files}/rows.csv", "-c", "x,y", "--size", "5", "--tol", "0.1", "--bandwidth", "1"],
-        "--size, --tol and --bandwidth are three, of which two give the third; leave one of them out, got 5, 0.1 and 1",
+        "two of --size, --tol and --bandwidth determine the third; omit one of them, got 5, 0.1 and 1",
     ),
     "size, tol and plateau": (
         ["compress", "{files}/rows.csv", "-c", "x,y", "--size", "5", "--tol", "0.1", "--plateau", "1e-8"],
-        "--size and --tol give the resolution, which --plateau has no use for",
+        "--size and --tol determine the resolution, and --plateau is not used",
     ),
     "scales nobody knows": (
         ["compress", "{files}/rows.csv", "-c", "x,y", "--scales", "iqr"],

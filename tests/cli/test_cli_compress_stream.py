@@ -90,13 +90,13 @@ def test_a_stream_of_files_is_what_the_library_makes_of_their_rows(rows, tmp_pat
     assert model.about["portrait_rows"] == compressor.sample().size
     assert [note for note in told["notes"] if "left out" in note] == [f"{read.dropped} rows with missing values left out"]
     assert (
-        "the bandwidth is the median distance of the first rows, at most 65,536 of them: rows seen once have no resolution"
+        "the bandwidth is the median distance of the first rows, at most 65,536 of them; a stream has no search for a resolution"
         in str(told["notes"])
     )
     assert "the scales of columns are those of the first rows, at most 65,536 of them" in told["notes"]
     assert told["scales"] == dict(zip(model.columns, model.mean.kernel.scales.tolist(), strict=True))
     assert told["resolution"] is None
-    assert any("its portrait is that of" in note for note in model.about["notes"])
+    assert any("marginal densities are those of" in note for note in model.about["notes"])
 
 
 @pytest.mark.slow
@@ -169,15 +169,15 @@ def test_kernels_whitening_and_seeds_reach_the_compressor(rows, tmp_path):
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (["--tol", "0.01"], "--tol needs all rows at once, and --stream sees each once; give --size, or leave out --stream"),
+        (["--tol", "0.01"], "--tol needs all rows at once, and --stream reads each once; give --size, or omit --stream"),
         (["--plateau", "1e-8"], "--plateau needs all rows at once"),
         (["--max-size", "9"], "--max-size needs all rows at once"),
-        (["--select", "kmeans"], "--select needs all rows at once, and --stream sees each once; leave it out, or leave out"),
+        (["--select", "kmeans"], "--select needs all rows at once, and --stream reads each once; omit it, or omit"),
         (["--refine"], "--refine needs all rows at once"),
         (["--group-column", "mass"], "--group-column needs all rows at once"),
         (["--checkpoint-every", "-1"], "--checkpoint-every"),
         (["--checkpoint", "OUT"], "cannot be the checkpoint and the output"),
-        (["--checkpoint", "DATA"], "is read, and would be lost when it is written"),
+        (["--checkpoint", "DATA"], "is an input, and would be lost"),
         (["--checkpoint", "nowhere/here"], "there is no folder nowhere"),
     ],
     ids=str,
@@ -198,14 +198,14 @@ def test_a_stream_needs_a_size_and_a_checkpoint_needs_a_stream(rows, tmp_path, c
     assert "--stream needs --size" in capsys.readouterr().err
     for more in (["--checkpoint", str(tmp_path / "kept")], ["--checkpoint-every", "5"]):
         assert run(["compress", data, "--size", "9", "-o", out, *more]) == 2
-        assert f"{more[0]} goes with --stream" in capsys.readouterr().err
+        assert f"{more[0]} needs --stream" in capsys.readouterr().err
 
 
 def test_what_is_written_into_a_folder_that_is_read_would_be_data_the_next_time(rows, capsys):
     for more in ([], ["--checkpoint", str(rows / "parts" / "kept")]):
         out = rows / ("small.npz" if more else "parts/small.npz")
         assert run(words(rows / "parts", out, *more)) == 2
-        assert "would be taken for data the next time; write it elsewhere" in capsys.readouterr().err
+        assert "would be read as data next time; write elsewhere" in capsys.readouterr().err
 
 
 def started(arguments, folder):
@@ -261,7 +261,7 @@ def test_a_run_that_is_killed_again_and_again_ends_with_the_result_of_an_unbroke
     assert kills >= 2
     assert kept.exists()
     done = in_this_process(*words(long, "small.npz", *often), folder=tmp_path)
-    assert "going on after" in done.stderr
+    assert "resumed after" in done.stderr
     assert facts(Model.load(tmp_path / "small.npz")) == facts(Model.load(unbroken[0]))
     assert left(tmp_path) == ["small.npz"]  # neither the checkpoint nor what kills left half-written
 
@@ -281,7 +281,7 @@ def test_ctrl_c_says_how_many_rows_the_checkpoint_holds(interrupted):
     folder, told = interrupted
     held = StreamCompressor.resume(folder / "kept").about_["rows"]
     assert 0 < held < LONG
-    assert f"kept holds {held:,} rows; run the same command again to go on from there" in told
+    assert f"kept holds {held:,} rows; run the same command again to resume" in told
     assert "interrupted; nothing half-written was left" in told
     assert left(folder) == ["kept"]
 
@@ -309,13 +309,13 @@ def test_a_checkpoint_of_another_request_is_refused_and_kept(change, message, in
     before = kept.read_bytes()
     assert run(words(long, tmp_path / "small.npz", "--checkpoint", kept, *change)) == 2
     told = capsys.readouterr().err
-    assert f"kept is the checkpoint of another run: {message}. Run it as it was to go on, or remove the file" in told
+    assert f"kept is the checkpoint of another run: {message}. Use the same options and files to resume, or remove it" in told
     assert kept.read_bytes() == before
     assert left(tmp_path) == ["kept"]
 
 
 @pytest.mark.fast_cases(1)
-@pytest.mark.parametrize(("how", "message"), [("touched", "was written anew since"), ("grown", "bytes, and has"), ("more", "2")])
+@pytest.mark.parametrize(("how", "message"), [("touched", "was written again since"), ("grown", "bytes, and has"), ("more", "2")])
 def test_a_checkpoint_of_other_files_is_refused_and_kept(how, message, rows, tmp_path, capsys, monkeypatch):
     data, kept = tmp_path / "rows.parquet", tmp_path / "kept"
     shutil.copy(rows / "rows.parquet", data)
@@ -362,7 +362,7 @@ def test_a_run_killed_after_its_last_row_reads_none_again(rows, tmp_path, capsys
 def test_before_the_first_checkpoint_an_interrupt_says_that_there_is_none(rows, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(StreamCompressor, "partial_fit", interrupt)
     assert run(words(rows / "rows.parquet", tmp_path / "small.npz", "--checkpoint", tmp_path / "kept")) == 130
-    assert "kept was not written yet; the next run begins anew" in capsys.readouterr().err
+    assert "kept was not written yet; the next run starts again" in capsys.readouterr().err
     assert run(words(rows / "rows.parquet", tmp_path / "small.npz")) == 130
     assert "kept" not in capsys.readouterr().err
     assert left(tmp_path) == []

@@ -116,7 +116,7 @@ def test_a_file_of_ours_that_is_no_reference_names_the_way_out(folder, tmp_path,
     KernelMean.from_samples(rows(), Gaussian(1.0)).save(tmp_path / "mean.npz")
     assert run(["drift", str(tmp_path / "mean.npz"), str(folder / "today.parquet")]) == 2
     error = capsys.readouterr().err
-    assert "holds reduset.KernelMean, which new rows cannot be compared with; give rows, a model of `reduset compress`" in error
+    assert "holds reduset.KernelMean, which is not a reference; give rows, a model of `reduset compress`" in error
 
 
 @pytest.mark.slow

@@ -66,8 +66,8 @@ def test_info_shows_the_same_errors_as_compress(rows, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("options", "better"),
     [
-        (["--stream", "--weights", "clipped"], "leave out --weights"),
-        (["--select", "kmeans", "--weights", "simplex_projection"], "leave out --select and --weights"),
+        (["--stream", "--weights", "clipped"], "omit --weights"),
+        (["--select", "kmeans", "--weights", "simplex_projection"], "omit --select and --weights"),
     ],
     ids=["stream", "memory"],
 )
@@ -76,7 +76,7 @@ def test_a_result_above_the_error_of_random_rows_has_a_note_with_a_better_call(r
     assert run([*map(str, arguments)]) == 0
     told = capsys.readouterr()
     note = next(line for line in told.out.splitlines() if "random rows" in line)
-    assert re.match(r"  note       the error of .* % at bandwidth \d is above that of \d+ random rows, .* %; ", note)
+    assert re.match(r"  note        the error of .* % at bandwidth \d is above that of \d+ random rows, .* %; ", note)
     assert better in note
     assert "use reduset sketch --size" in note
     assert "above that of" not in told.err  # once

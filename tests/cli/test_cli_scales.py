@@ -82,7 +82,7 @@ def test_groups_have_the_resolution_of_all_rows_and_say_so(tmp_path):
     io.write_rows(tmp_path / "rows.csv", ["a", "b"], rng.normal(size=(300, 2)), labels={"kind": ["p", "q"] * 150})
     facts = told(tmp_path, "--size", 20, "--group-column", "kind", "-o", "few.npz", data="rows.csv")
     assert facts["resolution"] is None
-    assert "the bandwidth is the resolution of all rows together; each group has an error of its own there" in facts["notes"]
+    assert "the bandwidth is the resolution of all rows together; the error there differs between groups" in facts["notes"]
 
 
 @pytest.mark.slow

@@ -82,8 +82,8 @@ def test_a_distance_is_told_beside_what_chance_explains(shift, tmp_path):
     assert told["rows"] == pytest.approx([300, 200])
     if shift:
         assert np.mean(np.array(distances) > told["by_chance_95"]) > 0.9
-        assert ", more than chance explains" in sentence
+        assert ", significant at level 0.05" in sentence
     else:
         assert np.sqrt(np.mean(np.square(distances))) == pytest.approx(told["by_chance"], rel=0.15)
         assert np.mean(np.array(distances) > told["by_chance_95"]) <= 0.05
-        assert "two samples of 300 and 200 rows of one law are" in sentence
+        assert "two samples of one distribution, of 300 and 200 rows: " in sentence

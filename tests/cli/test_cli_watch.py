@@ -50,7 +50,7 @@ def test_the_first_alarm_is_the_end_and_says_since_when(folder, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines[:2]] == ["part-1.csv", "part-2.csv"]
     assert "ALARM at row" in lines[1]
-    assert lines[2].startswith("DRIFT since row")
+    assert lines[2].startswith("Drift detected since row")
     assert "of " + str(folder / "in" / "part-2.csv") in lines[2]
     assert watch(folder / "before.csv", folder / "in", "--json", "--fail") == DRIFT
     found = told(capsys)
@@ -83,7 +83,7 @@ def test_no_drift_is_no_alarm(folder, tmp_path, capsys):
     assert watch(folder / "before.csv", folder / "quiet", "--fail", "--report", page, ert=10_000) == 0
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 6
-    assert lines[4] == "no drift in 2,400 rows; as long as there is none an alarm comes once in 10,000 rows"
+    assert lines[4] == "No drift detected in 2,400 rows (one false alarm in 10,000 rows on average)"
     assert "No drift" in page.read_text(encoding="utf-8")
 
 
@@ -125,7 +125,7 @@ def test_a_checkpoint_of_another_run_or_of_files_that_changed_is_refused(folder,
     assert watch(*words) == 2
     assert len(capsys.readouterr().err.splitlines()) == 1
     assert watch(folder / "before.csv", days, "--checkpoint", days / "state.npz") == 2
-    assert "which is read" in capsys.readouterr().err
+    assert "which is an input" in capsys.readouterr().err
 
 
 def test_a_reference_that_was_kept_watches_by_its_own_transform(folder, tmp_path, capsys):

@@ -56,7 +56,7 @@ def test_an_unknown_statistic_is_named_with_those_of_the_registry(tmp_path, caps
     with pytest.raises(ValueError, match="statistics must hold at least one of 'kernel', 'columns', got none"):
         two_sample(OLD, NEW, statistics=[], rng=0)
     assert run(["drift", "old.npy", "new.npy", "--statistic", "mean"]) != 0
-    assert "--statistic must be one of kernel, columns, got mean" in capsys.readouterr().err
+    assert "--statistic must be one of 'columns', 'kernel'; got 'mean'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("kept", ["all rows", "stored"])

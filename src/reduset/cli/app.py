@@ -1,36 +1,53 @@
-"""The app that commands register with, and the codes they end with."""
+"""The app: a class becomes a command, its fields become options, and docstrings and registries complete its help.
+
+An option without a help text has that of the parameter of the same name in the functions that the command calls. ``{name}`` in a
+text stands for the names of a registry. Both are looked up only when the help of a command is printed, because they import the
+library.
+"""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Annotated, Any, TypeVar, dataclass_transform, get_type_hints
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import MISSING, dataclass
+from importlib import import_module
+from typing import Annotated, Any, TypeVar, dataclass_transform, get_origin, get_type_hints
 
 import typer
 from typer.core import TyperCommand
 
-from reduset.cli.options import FORMATS, use_threads
+from reduset.kernels import listed
 
 Request = TypeVar("Request")
 
-Usage: Any = typer.BadParameter.__bases__[0]  # what all complaints about options are; click's own, or the copy typer carries
-DONE, REFUSED, NOT_REACHED, DRIFT, INTERRUPTED = 0, 2, 3, 4, 130  # 1 is that of an uncaught exception, a fault of ours
+Usage: Any = typer.BadParameter.__bases__[0]  # click's base class of usage errors, or that of the copy in typer
+DONE, REFUSED, NOT_REACHED, DRIFT, INTERRUPTED = 0, 2, 3, 4, 130  # 1 is the code of an uncaught exception
+REGISTRIES = {
+    "formats": "reduset.io:usual_suffixes",
+    "kernels": "reduset.kernels:FAMILIES",
+    "rules": "reduset.bandwidth:RULES",
+    "scales": "reduset.bandwidth:SCALES",
+    "selectors": "reduset.select:BY_NAME",
+    "weightings": "reduset.weights:KINDS",
+    "statistics": "reduset.drift:STATISTICS",
+    "cleaning": "reduset.cytometry:STEPS",
+}
 
 app = typer.Typer(
     name="reduset",
-    help="Make data small, and say how much was lost.",
-    rich_markup_mode=None,  # plain help: frames leave a narrow terminal 17 columns for what an option means
+    help="Replace many rows by a few weighted ones, and measure the error.",
+    rich_markup_mode=None,  # frames would leave 17 columns for the help of an option in a narrow terminal
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
 )
 
 
-def _version(asked: bool) -> None:
-    if asked:
-        from importlib.metadata import version as version_of
+def _version(is_given: bool) -> None:
+    if is_given:
+        from importlib.metadata import version
 
-        typer.echo(f"reduset {version_of('reduset')}")
+        typer.echo(f"reduset {version('reduset')}")
         raise typer.Exit
 
 
@@ -39,41 +56,100 @@ def _root(
     context: typer.Context,
     version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
 ) -> None:
-    """Make data small, and say how much was lost."""
+    """Replace many rows by a few weighted ones, and measure the error."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
         raise typer.Exit(REFUSED)
 
 
 class _Command(TyperCommand):
-    """A command whose help names the formats that are read. Readers take a while to import: for this help alone they are."""
+    """A command whose help is completed from docstrings and registries."""
+
+    calls: tuple[str, ...] = ()
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        for each in vars(self)["params"]:
-            if FORMATS in (getattr(each, "help", None) or ""):
-                from reduset.io import usual_suffixes
-
-                each.help = each.help.replace(FORMATS, usual_suffixes())
+        options = [option for option in vars(self)["params"] if hasattr(option, "help")]
+        texts = documentation(self.calls) if any(not option.help for option in options) else {}
+        for option in options:
+            option.help = _with_registries(option.help or texts.get(option.name, ""))
         super().format_help(ctx, formatter)
 
 
+def _imported(name: str) -> Any:
+    """The object of "module:name"."""
+    module, _, attribute = name.partition(":")
+    return getattr(import_module(module), attribute)
+
+
+def _with_registries(text: str) -> str:
+    for name, home in REGISTRIES.items():
+        if f"{{{name}}}" in text:
+            registry = _imported(home)
+            text = text.replace(f"{{{name}}}", registry() if callable(registry) else listed(registry))
+    return text
+
+
+def documentation(calls: Iterable[str]) -> dict[str, str]:
+    """Parameters and their descriptions, from the docstrings of functions and classes."""
+    texts: dict[str, str] = {}
+    for call in calls:
+        parameters = (inspect.getdoc(_imported(call)) or "").partition("Parameters\n----------\n")[2]
+        for entry in re.split(r"\n(?=\S)", parameters.partition("\n\n")[0]):
+            head, _, body = entry.partition("\n")
+            names, _, kind = head.partition(" : ")
+            for name in names.split(", "):
+                texts.setdefault(name, _as_help(kind, " ".join(body.split())))
+    return texts
+
+
+def _as_help(kind: str, text: str) -> str:
+    """The type and the description of a parameter as the help of an option: choices first, without Python objects."""
+    if not text:
+        text = kind[:1].upper() + kind[1:].rstrip(".") + "."
+    elif kind.startswith('"'):
+        text = f"{kind}. {text}"
+    text = re.sub(r" \([^()]*`[^()]*\)", "", text)
+    sentences = [part for part in re.split(r"(?<=\.) (?=\S)", text) if not re.search(r"(?<!`)`[A-Z]|\bNone\b|``\w+=", part)]
+    text = re.sub(r"``(\w+)``", lambda match: f"--{match[1].replace('_', '-')}", " ".join(sentences))
+    return re.sub(r"[`\"]", "", text)
+
+
 @dataclass_transform(kw_only_default=True)
-def command(example: str) -> Callable[[type[Request]], type[Request]]:
-    """Make a class a command: its docstring is the help, its fields the arguments and options, own ones before those of bases."""
+def command(example: str, *calls: str) -> Callable[[type[Request]], type[Request]]:
+    """Make a class a command: its docstring is the help, its fields the arguments and options, before those of its bases.
+
+    Parameters
+    ----------
+    example : arguments of an example, for the help
+    calls : "module:name" of functions and classes that document options without a help text
+    """
 
     def register(kind: type[Request]) -> type[Request]:
         request: Any = dataclass(kw_only=True)(kind)
         name = kind.__name__.removesuffix("Command").lower()
         hints, known = get_type_hints(kind, include_extras=True), inspect.signature(request).parameters
-        ordered = dict.fromkeys(each for base in kind.__mro__ for each in vars(base).get("__annotations__", ()) if each in known)
+        ordered = dict.fromkeys(field for base in kind.__mro__ for field in vars(base).get("__annotations__", ()) if field in known)
 
         def call(**given: Any) -> int:
-            use_threads(given.get("threads"))
+            if given.get("threads") is not None:
+                from reduset._engine import set_threads
+
+                set_threads(given["threads"])
             code: int = request(**given).run()
             return code
 
-        call.__signature__ = inspect.Signature([known[each].replace(annotation=hints[each]) for each in ordered])  # type: ignore[attr-defined]
-        app.command(name, cls=_Command, help=kind.__doc__, epilog=f"Example: reduset {name} {example}")(call)
+        parameters = [known[field].replace(annotation=_option(field, hints[field], known[field].default)) for field in ordered]
+        call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        documented = type("DocumentedCommand", (_Command,), {"calls": calls})
+        app.command(name, cls=documented, help=kind.__doc__, epilog=f"Example: reduset {name} {example}")(call)
         return kind
 
     return register
+
+
+def _option(name: str, hint: Any, default: Any = MISSING) -> Any:
+    """The annotation of a field as typer reads it: an option of the field's name, unless the annotation declares another."""
+    if get_origin(hint) is Annotated:
+        return hint
+    option = f"--{name.replace('_', '-')}"
+    return Annotated[hint, typer.Option(f"{option}/--no-{name.replace('_', '-')}" if default is True else option)]

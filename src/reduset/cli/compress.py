@@ -2,40 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from reduset._messages import did_you_mean
-from reduset.cli import messages, results, streaming, targets
+from reduset._describe import percent
+from reduset._messages import printable
+from reduset.cli import messages, targets
 from reduset.cli import options as o
 from reduset.cli.app import DONE, NOT_REACHED, command
-from reduset.cli.request import covariance_of, kernel_of
 
 if TYPE_CHECKING:
     from reduset.compression import Compression
-    from reduset.io import Table
+    from reduset.io import Batches, Table
+    from reduset.model import Model
 
-DEFAULT_TOL = 0.01
-ATOMS, COMPONENTS = PIECES = ("atoms", "components")  # a test compares them with the library's
-WORK = 4, 24  # bytes that compress takes for its work, a number and a row: what docs/scaling.md says
-WAY_OUT = "choose fewer --columns, or read them batch by batch: --stream --size 500"
-# written out, since importing them would make help wait for the compiler; a test compares
-SELECTORS = "auto, cholesky, columnnorm, greedy, herding, kcenter, kmeans, paring, random, shadow or thinning"
-WEIGHTS_HELP = (
-    "simplex (the best non-negative ones; the default without --bandwidth), free (the best, possibly negative; the default with "
-    "--bandwidth), sum_to_one, clipped, sum_to_one_clipped, simplex_projection, own."
+DEFAULT_TOL = 0.01  # at a given bandwidth
+ATOMS = "atoms"
+WORK = 4, 24  # bytes of working memory for each number and each row, as in docs/scaling.md
+LISTED_GROUPS, LISTED_COLUMNS = 12, 24  # that are named in a line
+NOTED_DIFFERENCE = 0.05  # of the peak of a column's density
+
+
+@command(
+    "events.fcs --transform asinh:150 --tol 0.01 -o small.npz --report small.html",
+    "reduset.compression:compress",
 )
-PIECES_HELP = (
-    "What the model is made of: atoms (weighted points), or components (Gaussians with covariances of their own; for densities, "
-    "some hundred have the error of thousands of atoms)."
-)
-
-
-@command("events.fcs --transform asinh:150 --tol 0.01 -o small.npz --report small.html")
-class CompressCommand(o.Reading, o.Seeded, o.Telling):
+class CompressCommand(o.Reading, o.Seeded, o.Writing):
     """Approximate the density of the rows of files by few weighted atoms or components, and report the error.
 
     The result is a model for other commands. For a smaller table, use reduset sketch.
@@ -43,21 +39,27 @@ class CompressCommand(o.Reading, o.Seeded, o.Telling):
 
     data: o.Data
     output: Annotated[Path, typer.Option("--output", "-o", help="The model to write, such as small.npz.")]
-    size: Annotated[int | None, typer.Option("--size", "-m", help="The number of atoms or components.")] = None
-    tol: Annotated[
-        float | None,
-        typer.Option("--tol", help="The share that may be lost; with a --bandwidth, the fewest atoms that keep to it (0.01)."),
-    ] = None
-    plateau: Annotated[float | None, typer.Option("--plateau", help="Stop where the curve flattens (1e-8, say).")] = None
-    max_size: Annotated[int | None, typer.Option("--max-size", help="The most atoms, with --tol or --plateau.")] = None
-    pieces: Annotated[str, typer.Option("--pieces", help=PIECES_HELP)] = ATOMS
+    size: o.Size = None
+    tol: float | None = None
+    plateau: float | None = None
+    max_size: int | None = None
+    pieces: str = ATOMS
     kernel: o.KernelName = "gaussian"
-    bandwidth: o.OpenBandwidth = None
+    bandwidth: Annotated[
+        str | None,
+        typer.Option(
+            "--bandwidth",
+            "-b",
+            help=f"{o.BANDWIDTH} By default the resolution: the smallest bandwidth at which the error of --size atoms (1,000) is "
+            "at most --tol (0.05), there and at all larger ones.",
+        ),
+    ] = None
     scales: o.Scales = None
     columns: o.Columns = None
     weight_column: o.Weight = None
     group_column: Annotated[
-        str | None, typer.Option("--group-column", help="Labels; each group gets atoms of its own and keeps its exact share.")
+        str | None,
+        typer.Option("--group-column", help="Labels; each group gets atoms of its own and keeps its proportion exactly."),
     ] = None
     whiten: o.Whiten = False
     transform: o.AutoTransform = None
@@ -66,43 +68,50 @@ class CompressCommand(o.Reading, o.Seeded, o.Telling):
     missing: o.Missing = "refuse"
     key: o.Key = None
     encode: o.Encode = None
-    select: Annotated[str, typer.Option("--select", help=f"How atoms are chosen: {SELECTORS}.")] = "auto"
-    weights: Annotated[str | None, typer.Option("--weights", help=WEIGHTS_HELP)] = None
-    refine: Annotated[bool, typer.Option("--refine", help="Move the atoms to where the loss is least.")] = False
+    select: Annotated[str, typer.Option("--select", help="How atoms are chosen: {selectors}.")] = "auto"
+    weights: Annotated[
+        str | None,
+        typer.Option(
+            "--weights",
+            help="{weightings}, or own (of the selector). simplex: the best non-negative ones, the default without --bandwidth. "
+            "free: those of the smallest error, possibly negative, the default with --bandwidth.",
+        ),
+    ] = None
+    refine: Annotated[bool, typer.Option("--refine", help="Move the atoms to lower the error.")] = False
     report: o.Report = None
-    verbose: o.Verbose = False
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Print bounds, the selection and timings as well.")] = False
     stream: Annotated[
         bool, typer.Option("--stream", help="Read rows once, batch by batch, for files larger than the memory; needs --size.")
     ] = False
     checkpoint: Annotated[
         Path | None,
-        typer.Option("--checkpoint", help="With --stream: the file by which the same command goes on where it was interrupted."),
+        typer.Option("--checkpoint", help="With --stream: the file from which the same command resumes after an interrupt."),
     ] = None
     checkpoint_every: Annotated[
-        float | None, typer.Option("--checkpoint-every", min=0.0, help="Seconds between checkpoints; 30 if not given.")
+        float | None, typer.Option("--checkpoint-every", min=0.0, help="Seconds between checkpoints, by default 30.")
     ] = None
 
     @property
     def searches(self) -> bool:
-        """Whether the bandwidth is what is asked for: the resolution."""
+        """Whether the bandwidth is searched for: the resolution."""
         return not self.stream and self.bandwidth is None and self.plateau is None
 
     @property
     def weighting(self) -> str | None:
-        """The kind of weights; None is the library's default."""
-        return self.weights or (None if self.searches or self.pieces == COMPONENTS else "free")
+        """The kind of weights; None is the default of the library."""
+        return self.weights or (None if self.searches or self.pieces != ATOMS else "free")
 
     def check(self) -> None:
-        """Refuse what cannot be done before any work is."""
-        if self.size is not None and self.tol is not None and not self.stream:  # which says of each why not
+        """Raise an error for invalid options before any work."""
+        if self.size is not None and self.tol is not None and not self.stream:
             if self.bandwidth is not None:
                 raise ValueError(
-                    "--size, --tol and --bandwidth are three, of which two give the third; leave one of them out, got "
+                    "two of --size, --tol and --bandwidth determine the third; omit one of them, got "
                     f"{self.size}, {self.tol:g} and {self.bandwidth}"
                 )
             if self.plateau is not None:
                 raise ValueError(
-                    "--size and --tol give the resolution, which --plateau has no use for; leave one of the three out, got "
+                    "--size and --tol determine the resolution, and --plateau is not used; omit one of the three, got "
                     f"--size {self.size} and --tol {self.tol:g}"
                 )
         self._check_pieces()
@@ -113,54 +122,52 @@ class CompressCommand(o.Reading, o.Seeded, o.Telling):
                 f"weights, or write a model: -o {self.output.stem}.npz"
             )
         targets.check_all((self.output, targets.MODEL, self.data), (self.report, targets.HTML, []))
-        o.check_tol(self.tol)
+        o.check_proportion(self.tol, "--tol")
         group = self.group_column
         if group is not None and group in (o.names_of(self.columns) or ()):
-            raise ValueError(f"--group-column {group} is a label, and cannot be one of --columns; leave it out of one")
+            raise ValueError(f"--group-column {group} is a label, and cannot be one of --columns; omit it from one of them")
         if not self.stream:
             for name in o.given(checkpoint=self.checkpoint, checkpoint_every=self.checkpoint_every):
-                option = f"--{name.replace('_', '-')}"
-                raise ValueError(f"{option} goes with --stream, which reads batch by batch; add --stream, or leave it out")
+                raise ValueError(f"--{name.replace('_', '-')} needs --stream, which reads batch by batch; add --stream, or omit it")
 
     def _check_pieces(self) -> None:
-        """Refuse what the pieces asked for have no use for."""
-        if self.pieces not in PIECES:
-            hint = "; use reduset sketch for real rows with weights" if self.pieces == "rows" else did_you_mean(self.pieces, PIECES)
-            raise ValueError(f"--pieces must be {ATOMS} or {COMPONENTS}, got {self.pieces}{hint}")
-        if self.pieces == ATOMS:
+        """Raise an error for options that do not go with --pieces."""
+        from reduset import _validate
+        from reduset.compression import PIECE_HINTS, PIECES
+
+        if _validate.one_of(self.pieces, "--pieces", PIECES, PIECE_HINTS) == ATOMS:
             return
         if self.stream:
-            raise ValueError(
-                f"--pieces {self.pieces} needs all rows at once, and --stream sees each once; leave out one of the two"
-            )
+            raise ValueError(f"--pieces {self.pieces} needs all rows at once, and --stream reads each once; omit one of the two")
         fitted = {"--select": self.select != "auto", "--refine": self.refine, "--plateau": self.plateau is not None}
-        for name in (name for name, given in (fitted | {"--group-column": self.group_column is not None}).items() if given):
-            raise ValueError(f"{name} is for atoms, components are fitted to all rows at once; leave it out, or use --pieces atoms")
+        for name, is_given in (fitted | {"--group-column": self.group_column is not None}).items():
+            if is_given:
+                raise ValueError(f"{name} is for atoms, components are fitted to all rows at once; omit it, or use --pieces atoms")
 
     def run(self) -> int:
         """Run it; the exit code."""
+        from reduset.cli import streaming
         from reduset.io import Work, read_for
         from reduset.mean import KernelMean
-        from reduset.model import Model
-        from reduset.model.columns import column_differences
+        from reduset.model import Model, column_differences
 
         self.check()
         if self.stream:
             return streaming.run(self)
         work = Work(
-            *WORK, "the rows, and the work on them,", "choose fewer --columns, or read them batch by batch: --stream --size 500"
+            *WORK, "the rows, and the work on them,", "choose fewer --columns, or read them in batches: --stream --size 500"
         )
         table = read_for(work, self.data, group_column=self.group_column, **self.reading())
         small = _compressed(self, table)
         full = KernelMean.from_samples(table.values, small.mean.kernel, table.weights)
         notes = list(table.notes)
         if self.group_column is not None and self.searches:
-            notes.append("the bandwidth is the resolution of all rows together; each group has an error of its own there")
-        notes += results.above_random_rows(self, small)
-        off = column_differences(full, small.mean)
-        notes += results.columns_off(off, table.columns)
-        notes = results.write(self, table, table.values, notes, partial(Model.of, full, small, table.columns))
-        results.tell(self, small, table.columns, notes, marginals=dict(zip(table.columns, off.tolist(), strict=True)))
+            notes.append("the bandwidth is the resolution of all rows together; the error there differs between groups")
+        notes += above_random_rows(self, small)
+        differences = column_differences(full, small.mean)
+        notes += _large_differences(differences, table.columns)
+        notes = write(self, table, table.values, notes, partial(Model.of, full, small, table.columns))
+        tell(self, small, table.columns, notes, marginals=dict(zip(table.columns, differences.tolist(), strict=True)))
         if not small.reached:
             way_out = "raise --size or --tol" if self.searches else "raise --max-size, or widen --bandwidth"
             messages.note(f"the tolerance was not reached; {way_out}", self.quiet)
@@ -168,20 +175,19 @@ class CompressCommand(o.Reading, o.Seeded, o.Telling):
 
 
 def _compressed(request: CompressCommand, table: Table) -> Compression:
-    """The mean of all rows by few atoms; each group has its own, where there are groups."""
+    """The compression of all rows, by group if there are groups."""
     from reduset._messages import quietly
-    from reduset.compression.compressing import compress
-    from reduset.compression.plan import TOL
+    from reduset.compression import TOL, compress
 
     scales = o.scales_of(request.scales, request.whiten, table.in_one_unit)
-    covariance = covariance_of(table.values, table.weights) if request.whiten else None
+    covariance = o.covariance_of(table.values, table.weights) if request.whiten else None
     goals = o.given(size=request.size, tol=request.tol, plateau=request.plateau)
     if not goals and not (request.searches and request.max_size is None):
         goals = {"tol": TOL if request.searches else DEFAULT_TOL}
     with messages.progress(request.silent) as shown, quietly():
         return compress(
-            table.values,  # with a kernel whose bandwidth may be open, which a mean of them has decided
-            kernel=kernel_of(request.kernel, o.number_or_rule(request.bandwidth), covariance, scales),
+            table.values,
+            kernel=o.kernel_of(request.kernel, o.number_or_rule(request.bandwidth), covariance, scales),
             sample_weight=table.weights,
             **goals,
             max_size=request.max_size,
@@ -193,3 +199,86 @@ def _compressed(request: CompressCommand, table: Table) -> Compression:
             rng=request.seed,
             progress=shown,
         )
+
+
+def applied_transform(transform: Any, columns: Sequence[str], scales: Mapping[str, str]) -> Any:
+    """The transform as a model keeps it: one for all columns, or by column if some have another or none."""
+    if isinstance(transform, str) and len(scales) == len(columns):
+        return transform
+    return dict(scales) or None
+
+
+def write(
+    request: CompressCommand, table: Table | Batches, rows: Any, notes: list[str], make: Callable[[dict[str, Any]], Model]
+) -> list[str]:
+    """Write the model and the report together; the notes, with those on the model.
+
+    ``rows`` are those of the table, or a sample of them; ``make`` makes the model from a description of its origin.
+    """
+    from reduset import _archive
+
+    transform = applied_transform(request.reading()["transform"], table.columns, table.scales)
+    reading = {"transform": transform, "compensate": request.compensate, "encode": table.encoding or None}
+    model = make(messages.origin(table.sources, notes) | reading)
+    with _archive.together():
+        model.save(request.output)
+        if request.report is not None:
+            from reduset.report import write_compression
+
+            write_compression(request.report, model)
+    from reduset.report import oversmoothing_note
+
+    oversmoothed = oversmoothing_note(model)
+    if oversmoothed:
+        return [*notes, oversmoothed]
+    return [*notes, *(messages.dominated_columns(rows, table.columns) if getattr(model.mean.kernel, "is_isotropic", True) else [])]
+
+
+def _large_differences(differences: Any, columns: Sequence[str]) -> list[str]:
+    """A note on columns whose density differs clearly from that of all rows, the largest difference first."""
+    large = [k for k in (-differences).argsort(kind="stable").tolist() if differences[k] > NOTED_DIFFERENCE]
+    if not large:
+        return []
+    texts = [f"{columns[k]} by {100 * differences[k]:.2g} %" for k in large[:LISTED_COLUMNS]]
+    more = f" and {len(large) - LISTED_COLUMNS} more columns" if len(large) > LISTED_COLUMNS else ""
+    return [
+        f"the marginal density, at a bandwidth of a tenth of the column's spread, differs from that of all rows for "
+        f"{', '.join(texts)}{more} of its peak, more than {100 * NOTED_DIFFERENCE:g} %; raise --size for finer detail"
+    ]
+
+
+def above_random_rows(request: CompressCommand, small: Compression) -> list[str]:
+    """A note if the error is certified to be above that of random rows, with a better call."""
+    from reduset.compression import above_random_rows
+
+    comparison = above_random_rows(small)
+    if comparison is None:
+        return []
+    given = {"--select": request.select != "auto", "--weights": request.weights is not None, "--refine": request.refine}
+    options = " and ".join(name for name, changed in given.items() if changed)
+    better = f"omit {options}" if options else "raise --size or --bandwidth"
+    return [f"{comparison}; {better}, or use reduset sketch --size {small.size} for real rows with weights"]
+
+
+def tell(request: CompressCommand, small: Compression, columns: Sequence[str], notes: list[str], **more: Any) -> None:
+    """Print one JSON object or a few lines."""
+    kernel, written = small.mean.kernel, [request.output, *([] if request.report is None else [request.report])]
+    facts = small.describe().facts() | {"columns": columns, "scales": messages.scales_by_column(kernel, columns)}
+    facts |= {"notes": notes, "written": written} | more
+    details = small.details().splitlines() if request.verbose else []
+    lines = [*messages.scales_line(kernel, columns), *_groups_line(request, small), *messages.ending(notes, written), *details]
+    messages.answer(request, facts, str(small), *lines)
+
+
+def _groups_line(request: CompressCommand, small: Compression) -> list[str]:
+    """The proportions of the groups, the largest first."""
+    if small.groups is None:
+        return []
+    proportions: dict[str, float] = small.describe().facts()["shares"]
+    ranked = sorted(proportions, key=lambda name: -proportions[name])
+    texts = [
+        f"{name} {percent(proportions[name])} ({int((small.groups.astype(str) == name).sum()):,} atoms)"
+        for name in ranked[:LISTED_GROUPS]
+    ]
+    more = f", and {len(ranked) - LISTED_GROUPS} more" if len(ranked) > LISTED_GROUPS else ""
+    return [printable(f"  groups      {request.group_column}: {', '.join(texts)}{more}")]

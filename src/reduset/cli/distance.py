@@ -1,73 +1,75 @@
-"""`reduset distance`: how far two samples are apart, each a model or a file of rows, and how sure that is."""
+"""`reduset distance`: the maximum mean discrepancy of two models or files of rows, and whether it is significant."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from reduset.cli import messages
 from reduset.cli import options as o
 from reduset.cli.app import DONE, command
-from reduset.cli.request import are_pictures, kernel_of, reading_of
 
 if TYPE_CHECKING:
     from reduset.kernels import Kernel
-    from reduset.mixture.component_mean import SmallMean
+    from reduset.mixture import SmallMean
     from reduset.model import Model
 
-# A sum of squares of normal variables, of mean 1, is above 1.96² in at most 5 of 100 cases, whatever their variances (Székely and
-# Bakirov 2003): so is the squared distance of two samples of one law beside its mean, when they are large.
-UNLIKELY = 1.96
+# A weighted sum of squared normal variables with mean 1 exceeds 1.96² with probability at most 0.05, whatever the weights (Székely
+# and Bakirov 2003). Under the null hypothesis the squared distance of two large samples, divided by its mean, is such a sum.
+QUANTILE_RATIO = 1.96
 
-Side = Annotated[Path, typer.Argument(help="A model, or a file of rows.")]
+Sample = Annotated[Path, typer.Argument(help="A model, or a file of rows.")]
 
 
 @command("before.npz after.npz")
 class DistanceCommand(o.Reading, o.Threaded, o.Answering):
-    """The distance of two kernel means (maximum mean discrepancy), beside what chance and compressing explain.
+    """The distance of two kernel means (maximum mean discrepancy), compared with its distribution under the null hypothesis.
 
-    A model brings its kernel, columns and transform; two models, of atoms or of components, must have the same kernel. Two files
-    of rows take theirs from the options.
+    A model has its own kernel, columns and transform; two models, of atoms or of components, must have the same kernel. Two files
+    of rows take these from the options.
     """
 
-    a: Side
-    b: Side
+    a: Sample
+    b: Sample
     kernel: o.KernelName = "gaussian"
     bandwidth: o.Bandwidth = "median"
     scales: o.Scales = None
 
     def run(self) -> int:
         """Run it; the exit code."""
-        found = [_model(path) for path in (self.a, self.b)]
-        models = [model for model in found if model is not None]
+        loaded = [_model(path) for path in (self.a, self.b)]
+        models = [model for model in loaded if model is not None]
         if models and self.scales is not None:
-            raise ValueError(f"--scales goes with rows, and a model has its own units; leave it out, got {self.scales}")
+            raise ValueError(f"--scales goes with rows, and a model has its own units; omit it, got {self.scales}")
         if len(models) == 2:
-            _check_alike(self.a, self.b, *models)
-        means, notes = _means(self, found)
-        unsure = sum(_loss(model, mean) for mean, model in zip(means, found, strict=True) if model is not None)
-        apart = _apart(*means)
+            _check_comparable(self.a, self.b, *models)
+        means, notes = self._means(loaded)
+        uncertainty = sum(_error(model, mean) for mean, model in zip(means, loaded, strict=True) if model is not None)
+        distance = _distance(*means)
         norms, kernel = [mean.norm() for mean in means], means[0].kernel
-        rows = [_effective_rows(mean, model) for mean, model in zip(means, found, strict=True)]
-        chance = _by_chance(means, norms, rows)
-        most = UNLIKELY * chance + unsure
+        rows = [_effective_rows(mean, model) for mean, model in zip(means, loaded, strict=True)]
+        expected = _expected_distance(means, norms, rows)
+        threshold = QUANTILE_RATIO * expected + uncertainty
+        verdict = "significant at level 0.05" if distance > threshold else "not significant at level 0.05"
+        added = f", of which {uncertainty:.2g} for the error of the models" if uncertainty else ""
         lines = [
-            f"{apart:.6g}, " + ("more than chance explains" if apart > most else "no more than chance explains"),
-            f"  two samples of {rows[0]:,.0f} and {rows[1]:,.0f} rows of one law are {chance:.2g} apart on average, "
-            f"{most:.2g} at most in 95 of 100 cases" + (f" (with {unsure:.2g} that the models may have lost)" if unsure else ""),
-            f"  of norms {norms[0]:.4g} and {norms[1]:.4g}, {kernel!r}",
-            *(f"  note: {text}" for text in notes),
+            f"Distance: {distance:.6g}, {verdict}",
+            f"  same        two samples of one distribution, of {rows[0]:,.0f} and {rows[1]:,.0f} rows: {expected:.2g} on average, "
+            f"95 % below {threshold:.2g}{added}",
+            f"  norms       {norms[0]:.4g} and {norms[1]:.4g}",
+            f"  kernel      {kernel!r}",
+            *messages.ending(notes, []),
         ]
-        if models and apart <= unsure:
-            lines.append("  the models are too coarse to tell them apart; compress with a smaller --tol")
+        if models and distance <= uncertainty:
+            lines.append("  note        the distance is below the error of the models; compress with a smaller --tol")
         facts = {
-            "distance": apart,
-            "uncertainty": unsure,
-            "by_chance": chance,
-            "by_chance_95": most,
+            "distance": distance,
+            "uncertainty": uncertainty,
+            "by_chance": expected,
+            "by_chance_95": threshold,
             "rows": rows,
             "norms": norms,
             "kernel": kernel.to_dict(),
@@ -76,9 +78,36 @@ class DistanceCommand(o.Reading, o.Threaded, o.Answering):
         messages.answer(self, facts, *lines)
         return DONE
 
+    def _means(self, loaded: list[Model | None]) -> tuple[list[SmallMean], list[str]]:
+        """The means of both samples, rows with the kernel of a model if there is one, and notes on the rows."""
+        from reduset import io
+        from reduset.mean import KernelMean
+        from reduset.mixture import ComponentMean, as_density
 
-def _apart(first: SmallMean, second: SmallMean) -> float:
-    """The distance of two means of one kernel, by the one of components where there is one: an atom mean knows nothing of them."""
+        model = next((each for each in loaded if each is not None), None)
+        reading = self.reading() if model is None else self.reading() | o.reading_of(model)
+        paths = [path for path, each in zip((self.a, self.b), loaded, strict=True) if each is None]
+        bags = io.read_bags(paths, **reading) if paths else {}  # the same columns of both
+        tables = iter(bags.values())
+        kernel: Any = None if model is None else model.mean.kernel
+        means: list[SmallMean] = []
+        for each in loaded:
+            if each is not None:
+                means.append(each.mean)
+                continue
+            table = next(tables)
+            if kernel is None:  # a bandwidth rule is applied to the first sample
+                scales = o.scales_of(self.scales, False, o.are_images(paths))
+                kernel = o.kernel_of(self.kernel, o.number_or_rule(self.bandwidth), None, scales)
+            means.append(KernelMean.from_samples(table.values, kernel, table.weights))
+            kernel = means[0].kernel
+        if any(isinstance(mean, ComponentMean) for mean in means):
+            means = [as_density(mean) if isinstance(mean, KernelMean) else mean for mean in means]
+        return means, messages.notes_of(bags)
+
+
+def _distance(first: SmallMean, second: SmallMean) -> float:
+    """The distance of two means of one kernel; a mean of components has distances to both kinds."""
     from reduset.mean import KernelMean
 
     if isinstance(first, KernelMean):
@@ -86,25 +115,25 @@ def _apart(first: SmallMean, second: SmallMean) -> float:
     return first.distance(second)
 
 
-def _loss(model: Model, mean: SmallMean) -> float:
-    """What the model may have lost, in the norm of the kernel that its mean is compared by."""
-    from reduset.kernels.base import exponential
+def _error(model: Model, mean: SmallMean) -> float:
+    """The largest error of a model, in the norm of the kernel of the comparison."""
+    from reduset.kernels import exponential
 
     certificate, energy = model.certificate, exponential(mean.kernel.log_energy(mean.dimension))
     return float(certificate.interval[1] * certificate.norm * (energy / certificate.energy) ** 0.5)
 
 
 def _effective_rows(mean: SmallMean, model: Model | None) -> float:
-    """How many rows of equal weight tell as much as these; of a model the rows that it was made of, which it does not weigh."""
+    """(Σw)²/Σw², the number of rows of equal weight with the same sampling error; of a model, its number of rows."""
     if model is not None:
         return float(model.n_samples)
-    shares = mean.magnitudes / mean.magnitudes.sum()
-    return 1.0 / float(shares @ shares)
+    proportions = mean.magnitudes / mean.magnitudes.sum()
+    return 1.0 / float(proportions @ proportions)
 
 
-def _by_chance(means: list[SmallMean], norms: list[float], rows: list[float]) -> float:
-    """The root of E‖f − f'‖² for two samples of one law: of n rows, E‖f − μ‖² = (C − ‖μ‖²)/n and E‖f‖² = ‖μ‖² + that."""
-    from reduset.kernels.base import exponential
+def _expected_distance(means: list[SmallMean], norms: list[float], rows: list[float]) -> float:
+    """√E‖f − f'‖² for two samples of one distribution: E‖f − μ‖² = (C − ‖μ‖²)/n, and E‖f‖² is ‖μ‖² plus that."""
+    from reduset.kernels import exponential
 
     square = 0.0
     for mean, norm, n in zip(means, norms, rows, strict=True):
@@ -113,38 +142,8 @@ def _by_chance(means: list[SmallMean], norms: list[float], rows: list[float]) ->
     return float(square**0.5)
 
 
-def _means(request: DistanceCommand, found: list[Model | None]) -> tuple[list[SmallMean], list[str]]:
-    """The means of both sides, rows by the kernel of a model where there is one, and notes of the rows."""
-    from reduset import io
-    from reduset.mean import KernelMean
-    from reduset.mixture import ComponentMean
-    from reduset.mixture.component_mean import as_density
-
-    model = next((each for each in found if each is not None), None)
-    reading = request.reading() if model is None else request.reading() | reading_of(model)
-    rows = [path for path, each in zip((request.a, request.b), found, strict=True) if each is None]
-    read_in = io.read_bags(rows, **reading) if rows else {}  # the same columns of both
-    tables = iter(read_in.values())
-    kernel = None if model is None else model.mean.kernel
-    means: list[SmallMean] = []
-    for each in found:
-        if each is not None:
-            means.append(each.mean)
-        elif kernel is not None:
-            means.append(KernelMean.from_samples(next(tables).values, kernel))
-        else:
-            table = next(tables)
-            scales = o.scales_of(request.scales, False, are_pictures(rows))
-            chosen = kernel_of(request.kernel, o.number_or_rule(request.bandwidth), None, scales)
-            means.append(KernelMean.from_samples(table.values, chosen, table.weights))
-            kernel = means[0].kernel
-    if any(isinstance(mean, ComponentMean) for mean in means):  # which are densities
-        means = [as_density(mean) if isinstance(mean, KernelMean) else mean for mean in means]
-    return means, messages.notes_of(read_in)
-
-
 def _model(path: Path) -> Model | None:
-    """The model in a file; None for files of rows, .npz files of arrays among them."""
+    """The model in a file; None for files of rows, including .npz files of arrays."""
     from reduset import _archive
     from reduset.model import Model
 
@@ -161,8 +160,8 @@ def _options_of(kernel: Kernel) -> str:
     return f"--kernel {kernel.name} --bandwidth {kernel.width!r} --scales {scales}"
 
 
-def _same_kernel(first: SmallMean, second: SmallMean) -> bool:
-    """Whether two means see alike; whether bumps are scaled to integrate to 1 is no matter where one side is a density anyway."""
+def _have_same_kernel(first: SmallMean, second: SmallMean) -> bool:
+    """Whether two means have the same kernel, up to normalisation if one of them is a density."""
     from reduset.kernels import Gaussian
     from reduset.mixture import ComponentMean
 
@@ -172,18 +171,18 @@ def _same_kernel(first: SmallMean, second: SmallMean) -> bool:
     return kernels[0] == kernels[1]
 
 
-def _check_alike(a: Path, b: Path, first: Model, second: Model) -> None:
-    """Refuse models of different things: as many columns do not make them the same ones."""
+def _check_comparable(a: Path, b: Path, first: Model, second: Model) -> None:
+    """Raise an error for models of other columns, transforms or kernels."""
     if first.columns != second.columns:
-        seen = f"{', '.join(first.columns[:6])} and {', '.join(second.columns[:6])}"
-        raise ValueError(
-            f"{a} and {b} must be of the same columns in the same order, got {seen}; compress one again with --columns"
-        )
+        both = f"{', '.join(first.columns[:6])} and {', '.join(second.columns[:6])}"
+        raise ValueError(f"{a} and {b} must have the same columns in the same order, got {both}; compress one again with --columns")
     for name in ("transform", "compensate", "encode"):
-        mine, other = (model.about.get(name) for model in (first, second))
-        if name in first.about and name in second.about and mine != other:
-            raise ValueError(f"{a} and {b} must have the same --{name}, got {mine} and {other}; compress one of them again")
-    if not _same_kernel(first.mean, second.mean):
+        values = [model.about.get(name) for model in (first, second)]
+        if name in first.about and name in second.about and values[0] != values[1]:
+            raise ValueError(
+                f"{a} and {b} must have the same --{name}, got {values[0]} and {values[1]}; compress one of them again"
+            )
+    if not _have_same_kernel(first.mean, second.mean):
         raise ValueError(
             f"{a} and {b} must have the same kernel, got {first.mean.kernel!r} and {second.mean.kernel!r}; compare {a} with the "
             f"rows of the other, or compress those with {_options_of(first.mean.kernel)}"

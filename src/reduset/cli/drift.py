@@ -1,35 +1,32 @@
-"""`reduset drift`: whether new rows are still like a reference, where and in which columns they are not, and how sure that is."""
+"""`reduset drift`: whether new rows have the distribution of a reference, and where and in which columns they differ.
+
+A reference is a test that was kept, a model, or rows. One that was made by the command has its columns, transforms and categories,
+and new rows are read with these.
+"""
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import typer
 
 from reduset.cli import messages, targets
 from reduset.cli import options as o
 from reduset.cli.app import DONE, DRIFT, command
-from reduset.cli.references import reference_of
-from reduset.cli.request import origin
+from reduset.cli.compress import applied_transform
 
 if TYPE_CHECKING:
-    from reduset.drift.result import DriftResult
+    from reduset.drift import DriftTest
+    from reduset.io import Table
 
-FIGURES = (
-    "p_value",
-    "alpha",
-    "drift",
-    "distance",
-    "chance",
-    "without_noise",
-    "interval",
-    "effect_size",
-    "statistic",
-    "n_reference",
-    "n_samples",
-)
+KEPT = "reduset.DriftTest"  # the kinds of its files begin with this
+FIXED = ("columns", "transform", "encode")  # options that a reference of the command has determined
+SETTINGS = ("transform", "compensate", "encode")  # of reading, that a reference keeps
+ARRAYS = (".npy", ".npz")
+WAY_OUT = "give rows, a model of `reduset compress`, or a reference that `reduset drift … -o reference.npz` kept"
 
 ReferenceFile = Annotated[
     Path, typer.Argument(help="A file of rows, a model of `reduset compress`, or a reference that was kept with -o.")
@@ -38,70 +35,65 @@ Scales = Annotated[
     str | None,
     typer.Option(
         "--scales",
-        help="What columns are divided by, so that all count alike: robust (interquartile ranges, if nothing is said), standard "
-        "(standard deviations) or none.",
+        help="Scales of columns: robust (interquartile ranges, the default), standard (standard deviations) or none.",
     ),
 ]
-NoRows = Annotated[
-    bool,
-    typer.Option(
-        "--no-rows",
-        help="Keep no row of the reference in what -o writes: every number stands for ten rows or more. That does not make it "
-        "anonymous.",
-    ),
-]
-Statistics = Annotated[
-    list[str] | None,
-    typer.Option("--statistic", help="A statistic of the test, kernel or columns; all without it. May be given several times."),
-]
-Fail = Annotated[bool, typer.Option("--fail", help="End with code 4 where there is drift, for scripts.")]
+Fail = Annotated[bool, typer.Option("--fail", help="Exit with code 4 if drift is detected, for scripts.")]
 
 
-@command("before.parquet today.parquet --report drift.html --fail")
-class DriftCommand(o.Reading, o.Seeded, o.Telling):
-    """Test whether new rows are still like a reference: how sure that is, where they are not, and in which columns.
+@command("before.parquet today.parquet --report drift.html --fail", "reduset.drift:DriftTest")
+class DriftCommand(o.Reading, o.Seeded, o.Writing):
+    """Test whether new rows have the distribution of a reference, with regions and columns that changed.
 
-    Columns are found by name. A reference that is tested against often is kept once, with -o, and then stands for its rows.
+    Columns are matched by name. To test against a reference often, keep it once with -o and use the file instead of its rows.
     """
 
     reference: ReferenceFile
     today: o.Data
     alpha: Annotated[
-        float | None, typer.Option("--alpha", help="How often chance alone may be called drift; 0.05, or that of the reference.")
+        float | None, typer.Option("--alpha", help="The significance level, by default 0.05 or that of the reference.")
     ] = None
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Keep the reference for the next time: reference.npz, a few MB at most.")
+        Path | None, typer.Option("--output", "-o", help="The reference to keep: reference.npz, a few MB at most.")
     ] = None
     report: o.Report = None
     fail: Fail = False
     scales: Scales = None
-    no_rows: NoRows = False
-    statistic: Statistics = None
+    no_rows: Annotated[
+        bool,
+        typer.Option(
+            "--no-rows",
+            help="Write no row of the reference with -o, only statistics of at least ten rows each. It is not anonymous.",
+        ),
+    ] = False
+    statistic: Annotated[
+        list[str] | None,
+        typer.Option("--statistic", help="A statistic of the test: {statistics}; by default all. May be repeated."),
+    ] = None
     weight_column: o.Weight = None
 
     def run(self) -> int:
         """Run it; the exit code."""
-        from reduset import _archive, io
+        from reduset import _archive, _validate, io
         from reduset.drift import STATISTICS
 
         for name in self.statistic or ():
-            if name not in STATISTICS:
-                raise ValueError(f"--statistic must be one of {', '.join(STATISTICS)}, got {name}")
+            _validate.one_of(name, "--statistic", STATISTICS)
         inputs = [self.reference, *self.today]
         written = targets.check_all((self.output, targets.MODEL, inputs), (self.report, targets.HTML, inputs))
         with messages.progress(self.silent) as shown:
-            _stage(shown, "reference")
+            stage = (lambda name: shown(name, 0, None)) if callable(shown) else (lambda name: None)
+            stage("reference")
             known = reference_of(self, self.alpha, self.no_rows)
             if known.kept and self.output is not None:
-                raise ValueError(f"{self.reference} is a reference that was kept already; leave out -o {self.output}")
-            _stage(shown, "reading")
+                raise ValueError(f"{self.reference} is a reference that was kept already; omit -o {self.output}")
+            stage("reading")
             table = io.read(self.today, **known.reading_of(self.today))
-            _stage(shown, "testing")
+            stage("testing")
             if self.statistic:
                 known.test.set_params(statistics=list(self.statistic))
-            found = known.test.test(known.rows(table), sample_weight=table.weights)
-            facts = facts_of(found)
-            lines = [str(found)]
+            result = known.test.test(known.rows(table), sample_weight=table.weights)
+            description = result.describe()
         notes = [*(f"{self.reference}: {text}" for text in known.notes if text not in table.notes), *table.notes]
         with _archive.together():
             if self.output is not None:
@@ -109,34 +101,113 @@ class DriftCommand(o.Reading, o.Seeded, o.Telling):
             if self.report is not None:
                 from reduset.report import write_drift
 
-                about = origin([str(self.reference), *table.sources], notes)
-                write_drift(self.report, found, about=about)
-        facts |= {"notes": notes, "written": written}
-        messages.answer(self, facts, *lines, *messages.ending(notes, written)[: None if written else -1])
-        return DRIFT if self.fail and found.drift else DONE
+                write_drift(self.report, result, about=messages.origin([str(self.reference), *table.sources], notes))
+        facts = description.facts() | {"notes": notes, "written": written}
+        messages.answer(self, facts, str(description), *messages.ending(notes, written))
+        return DRIFT if self.fail and result.drift else DONE
 
 
-def facts_of(found: DriftResult) -> dict[str, Any]:
-    """All that was found, in plain values."""
-    names = found.comparison.names
-    regions = [
-        asdict(each)
-        | {
-            "centre": dict(zip(names, each.centre.tolist(), strict=True)),
-            "extent": dict(zip(names, each.extent.tolist(), strict=True)),
-            "change": each.change,
-        }
-        for each in found.where()
-    ]
-    return {
-        **{name: getattr(found, name) for name in (*FIGURES, "exact")},
-        "detectable": {"share": found.detectable_share, "shift": found.detectable_shift},
-        "columns": [asdict(each) for each in found.columns()],
-        "regions": regions,
-    }
+class ReferenceOptions(Protocol):
+    """The options that make a reference."""
+
+    reference: Path
+    scales: str | None
+    seed: int
+    columns: list[str] | None
+    transform: list[str] | None
+    encode: list[str] | None
+
+    def reading(self) -> dict[str, Any]:
+        """The arguments of `reduset.io.read`."""
+        ...
 
 
-def _stage(shown: messages.ShowProgress | bool, name: str) -> None:
-    """What is being done, where somebody looks on."""
-    if callable(shown):
-        shown(name, 0, None)
+@dataclass(frozen=True)
+class Reference:
+    """A fitted test, and how new rows are read.
+
+    Attributes
+    ----------
+    test : DriftTest
+    reading : arguments of `reduset.io.read`
+    about : the origin, and the settings of reading
+    kept : whether it was loaded from a file of a test
+    notes : of reading its rows
+    """
+
+    test: DriftTest
+    reading: dict[str, Any]
+    about: dict[str, Any]
+    kept: bool
+    notes: tuple[str, ...] = ()
+
+    def rows(self, table: Table) -> Any:
+        """New rows as the test takes them: with names if both tables have them, else by position."""
+        return table if self.test.reference_.named and not _is_nameless(table) else table.values
+
+    def reading_of(self, paths: Sequence[Path]) -> dict[str, Any]:
+        """How new files are read: the columns of the reference by name, unless the files have no names."""
+        known = self.test.reference_
+        return self.reading if not known.named or _are_arrays(paths) else self.reading | {"columns": list(known.names)}
+
+
+def reference_of(options: ReferenceOptions, alpha: float | None = None, no_rows: bool = False) -> Reference:
+    """The reference of the options: loaded, or made from a model or from rows."""
+    from reduset import _archive, io
+    from reduset.drift import DriftTest
+    from reduset.model import Model
+
+    o.check_proportion(alpha, "--alpha")
+    path, reading = options.reference, options.reading()
+    has_header = path.suffix.lower() == ".npz" and _archive.has_header(path)
+    kind = _archive.kind_of(path) if has_header else None
+    if kind is not None and kind.startswith(KEPT):
+        test = DriftTest.load(path)
+        about = dict(test.about_)
+        made = {"scales": options.scales is not None, "no-rows": no_rows}
+        _check_free(options, [name for name, is_given in made.items() if is_given], bool(about))
+        reading |= {name: about[name] for name in SETTINGS if name in about}
+        return Reference(test if alpha is None else test.set_params(alpha=alpha), reading, about, True)
+    if kind == "reduset.Model":
+        model = Model.load(path)
+        _check_free(options, ("scales",) if options.scales else ())
+        reading |= o.reading_of(model)
+        test = _test(options, "robust", alpha, no_rows).fit(model)
+        return Reference(test, reading, messages.origin([str(path)], []) | _settings(reading), False)
+    if has_header:
+        raise ValueError(f"{path} holds {kind or 'something that cannot be read'}, which is not a reference; {WAY_OUT}")
+    table = io.read(path, **reading)
+    test = _test(options, o.scales_of(options.scales, False, o.are_images(table.sources)), alpha, no_rows)
+    test.fit(table.values if _is_nameless(table) else table, sample_weight=table.weights)
+    transform = applied_transform(reading["transform"], table.columns, table.scales)
+    reading |= {"encode": table.encoding or None, "transform": transform}
+    return Reference(test, reading, messages.origin(table.sources, table.notes) | _settings(reading), False, tuple(table.notes))
+
+
+def _test(options: ReferenceOptions, scales: Any, alpha: float | None, no_rows: bool) -> DriftTest:
+    from reduset.drift import DriftTest
+
+    if isinstance(scales, list):
+        raise ValueError(f"--scales must be robust, standard or none, got {options.scales}; divide the columns before")
+    return DriftTest(scales=scales, keep_rows=not no_rows, random_state=options.seed, **o.given(alpha=alpha))
+
+
+def _check_free(options: ReferenceOptions, made: Sequence[str] = (), known: bool = True) -> None:
+    """Raise an error for options that the reference has determined: rows read in another way would be drift."""
+    for name in [*made, *(name for name in FIXED if known and getattr(options, name))]:
+        raise ValueError(
+            f"--{name} goes with rows, and {options.reference} has its own; omit it, or give the rows of the reference"
+        )
+
+
+def _settings(reading: dict[str, Any]) -> dict[str, Any]:
+    return {name: reading[name] for name in SETTINGS}
+
+
+def _is_nameless(table: Table) -> bool:
+    """Whether the names of columns are their positions, as those of plain arrays are."""
+    return _are_arrays(table.sources) and list(table.columns) == [f"x{k}" for k in range(len(table.columns))]
+
+
+def _are_arrays(paths: Sequence[Any]) -> bool:
+    return all(Path(path).suffix.lower() in ARRAYS for path in paths)

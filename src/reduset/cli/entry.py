@@ -1,118 +1,167 @@
-"""The way in and the way out: every error becomes one line and a code that means something."""
+"""The way in and out of the command: exit codes, errors in one line, and interrupts.
+
+Python drops an exception that is raised in a callback of a weak reference or in a finaliser, and with it an interrupt. So an
+interrupt is raised again every `AGAIN` seconds until the command ends. It waits, for at most `LONGEST_IMPORT` seconds, while a
+module is imported or LLVM compiles: compiled modules turn it into another error, and callbacks of LLVM drop it.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import sys
+import time
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import typer
 
-from reduset.cli import (
-    commands,  # noqa: F401 (each registers itself with the app)
-    messages,
-)
+from reduset.cli import messages
+
+# isort: off
+from reduset.cli import sketch, compress, cover, cohort, study, segment, models, distance, drift, watch, demo  # noqa: F401
+
+# isort: on
 from reduset.cli.app import DONE, INTERRUPTED, REFUSED, Usage, app
-from reduset.cli.interrupts import interruptible
 
 STOPPED = "interrupted; nothing half-written was left"
+AGAIN = 1.0  # seconds
+LONGEST_IMPORT, LOOK_AGAIN = 10.0, 0.05
+LLVM = f"{os.sep}llvmlite{os.sep}"
+SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")  # Windows has no SIGHUP
+IGNORED = (signal.SIG_IGN, None)  # as set by nohup, or by code that is not Python
+_interrupts: list[float] = []  # times of the interrupts since the start
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command and exit."""
-    _prepare_streams()
-    code = run(arguments)
-    try:
-        sys.stdout.flush()  # here, where what goes wrong can still be told
-    except OSError as error:
-        _drop_output()
-        if code != REFUSED and not isinstance(error, BrokenPipeError):
-            _say(f"error: {one_line(error)}")
-            code = REFUSED
-    with contextlib.suppress(OSError):
-        sys.stderr.flush()
-    os._exit(code)  # all is written; the compiler would take a third of a second to put away what the system frees at once
-
-
-def run(arguments: list[str] | None = None) -> int:
-    """Run the command; the exit code."""
-    warnings.showwarning = _note
-    try:
-        with interruptible():  # what was half written is removed on the way out
-            code: Any = app(arguments, prog_name="reduset", standalone_mode=False)
-        if code == INTERRUPTED:  # as typer ends by itself
-            _say(STOPPED)
-        return code if isinstance(code, int) else DONE
-    except typer.Exit as ending:
-        return ending.exit_code
-    except Usage as error:
-        where = f"{error.ctx.command_path} --help" if error.ctx is not None else "reduset --help"
-        message = " ".join(error.format_message().split())
-        _say(f"error: {message} (see {where})")
-        return REFUSED
-    except (typer.Abort, KeyboardInterrupt):
-        _say(STOPPED)
-        return INTERRUPTED
-    except SystemExit as ending:
-        if not isinstance(ending.__context__, BrokenPipeError):
-            raise
-        _drop_output()  # whoever read it has gone, as `head` does, which click makes an end with code 1
-        return DONE
-    except MemoryError:
-        _say("error: not enough memory; choose fewer columns (--columns) or fewer atoms (--size)")
-        return REFUSED
-    except (ValueError, TypeError, OSError, ImportError, RuntimeError) as error:
-        if was_interrupt(error):  # which struck while a class was made, or a module was loaded
-            _say(STOPPED)
-            return INTERRUPTED
-        if isinstance(error, RuntimeError):
-            raise
-        if os.environ.get("REDUSET_TRACEBACK"):
-            raise
-        _say(f"error: {one_line(error)}")
-        return REFUSED
-
-
-def was_interrupt(error: BaseException | None) -> bool:
-    """Whether an error is what Python made of an interrupt: "Error calling __set_name__", say, with the interrupt as its cause."""
-    seen: set[int] = set()
-    while error is not None and id(error) not in seen:
-        if isinstance(error, KeyboardInterrupt):
-            return True
-        seen.add(id(error))
-        error = error.__cause__ or error.__context__
-    return False
-
-
-def _prepare_streams() -> None:
-    """Print names and signs that the terminal has no letters for as escapes; and into nothing where a stream was closed."""
-    for name in ("stdout", "stderr"):
+    for name in ("stdout", "stderr"):  # characters that the terminal cannot show are printed as escapes
         stream: Any = getattr(sys, name)
         if stream is None:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 (as long as the process lives)
         else:
             stream.reconfigure(errors="backslashreplace")
+    code = run(arguments)
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        _drop_output()
+        if code != REFUSED and not isinstance(error, BrokenPipeError):
+            messages.note(f"error: {one_line(error)}")
+            code = REFUSED
+    with contextlib.suppress(OSError):
+        sys.stderr.flush()
+    os._exit(code)  # a normal exit takes a third of a second, to free what LLVM holds
+
+
+def run(arguments: list[str] | None = None) -> int:
+    """Run the command; the exit code."""
+    warnings.showwarning = _show_warning
+    try:
+        with interruptible():  # partial files are removed on the way out
+            code: Any = app(arguments, prog_name="reduset", standalone_mode=False)
+        if code == INTERRUPTED:
+            messages.note(STOPPED)
+        return code if isinstance(code, int) else DONE
+    except typer.Exit as ending:
+        return ending.exit_code
+    except Usage as error:
+        help_command = f"{error.ctx.command_path} --help" if error.ctx is not None else "reduset --help"
+        return _refused(f"{' '.join(error.format_message().split())} (see {help_command})")
+    except (typer.Abort, KeyboardInterrupt):
+        messages.note(STOPPED)
+        return INTERRUPTED
+    except SystemExit as ending:
+        if not isinstance(ending.__context__, BrokenPipeError):
+            raise
+        _drop_output()  # the reader of the pipe has closed it, as `head` does
+        return DONE
+    except MemoryError:
+        return _refused("not enough memory; choose fewer columns (--columns) or fewer atoms (--size)")
+    except (ValueError, TypeError, OSError, ImportError, RuntimeError) as error:
+        if was_interrupt(error):
+            messages.note(STOPPED)
+            return INTERRUPTED
+        if isinstance(error, RuntimeError) or os.environ.get("REDUSET_TRACEBACK"):
+            raise
+        return _refused(one_line(error))
+
+
+def _refused(message: str) -> int:
+    messages.note(f"error: {message}")
+    return REFUSED
+
+
+def was_interrupt(error: BaseException | None) -> bool:
+    """Whether Python made an error of an interrupt, such as "Error calling __set_name__" with the interrupt as its cause."""
+    checked: set[int] = set()
+    while error is not None and id(error) not in checked:
+        if isinstance(error, KeyboardInterrupt):
+            return True
+        checked.add(id(error))
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def _drop_output() -> None:
-    """Let what is still to be printed go nowhere, so that the interpreter does not complain when it closes."""
+    """Discard what remains to be printed, so that the interpreter does not report an error on closing."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def one_line(error: BaseException) -> str:
-    """What went wrong, without line breaks; an error of the system with the file it is about."""
+    """The message of an error without line breaks; an error of the system with its file."""
     if isinstance(error, OSError) and error.strerror and error.filename:
         return f"{os.fspath(error.filename)}: {error.strerror}"
-    text = " ".join(str(error).split()) or type(error).__name__
-    return messages.as_options(text)
+    return messages.as_options(" ".join(str(error).split()) or type(error).__name__)
 
 
-def _say(text: str) -> None:
-    messages.note(text)
+def _show_warning(
+    message: Warning | str, category: Any, filename: str, lineno: int, file: Any = None, line: str | None = None
+) -> None:
+    """A warning of the library in one line, without the line of source code."""
+    messages.note(f"note: {' '.join(str(message).split())}")
 
 
-def _note(message: Warning | str, category: Any, filename: str, lineno: int, file: Any = None, line: str | None = None) -> None:
-    """What the library warns of, in one line and without the place in the source."""
-    _say(f"note: {' '.join(str(message).split())}")
+@contextlib.contextmanager
+def interruptible() -> Iterator[None]:
+    """Raise a KeyboardInterrupt inside for any of the signals that ask for an end."""
+    numbers = [getattr(signal, name) for name in SIGNALS if hasattr(signal, name)]
+    if hasattr(signal, "setitimer"):
+        numbers.append(signal.SIGALRM)
+    before = {number: handler for number in numbers if (handler := signal.getsignal(number)) not in IGNORED}
+    for number in before:
+        signal.signal(number, _interrupt)
+    try:
+        yield
+    finally:
+        _again(0.0)
+        _interrupts.clear()
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _interrupt(number: int, frame: Any) -> None:
+    _interrupts.append(time.monotonic())
+    if hasattr(signal, "setitimer") and must_not_interrupt(frame) and time.monotonic() - _interrupts[0] < LONGEST_IMPORT:
+        _again(LOOK_AGAIN)
+        return
+    _again(AGAIN)
+    if not isinstance(sys.exception(), KeyboardInterrupt):  # partial files are being removed
+        raise KeyboardInterrupt
+
+
+def must_not_interrupt(frame: Any) -> bool:
+    """Whether a frame is inside an import, or inside llvmlite, whose callbacks from LLVM print an exception and drop it."""
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if file.startswith("<frozen importlib") or LLVM in file:
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _again(seconds: float) -> None:
+    if hasattr(signal, "setitimer"):
+        signal.setitimer(signal.ITIMER_REAL, seconds)

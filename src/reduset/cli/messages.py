@@ -1,15 +1,19 @@
-"""What a command tells: progress with the time left on a terminal, a few lines at the end, or one JSON object."""
+"""The output of a command: progress on a terminal, a few lines or one JSON object, notes, and the origin of a result."""
 
 from __future__ import annotations
 
 import json
 import math
+import platform
+import re
+import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from reduset._describe import significant
 from reduset._messages import printable
 from reduset.cli.options import Answering
 
@@ -17,31 +21,27 @@ if TYPE_CHECKING:
     from reduset.io import Table
 
 NARROW = 60  # columns of a terminal
-AS_OPTIONS = {  # ways out that the library words for Python
-    "(clean='non-finite', or missing='drop')": "(--clean non-finite, or --missing drop)",
-    "missing='drop'": "--missing drop",
-    "(columns=)": "(--columns)",
-    "with key=": "with --key",
-    "pass compensate=False": "pass --no-compensate",
-    "for weight_column": "for --weight-column",
-    "for group_column": "for --group-column",
+LISTED_UNITS = 4  # columns whose scale is printed
+WAYS_OUT = {  # Python in messages of the library, and the options that do the same
     "use sketch(data, size)": "use reduset sketch",
-    "pieces='components'": "--pieces components",
-    "pieces='atoms'": "--pieces atoms",
-    "(keep_going=True)": "(--keep-going)",
     "identifiers='keep' uses it": "name it in --columns to use it",
     "identifiers='keep' uses them": "name them in --columns to use them",
+    "for weight_column": "for --weight-column",
+    "for group_column": "for --group-column",
+    "(columns=)": "(--columns)",
+    "with key=": "with --key",
+    "compensate=False": "--no-compensate",
+    "keep_going=True": "--keep-going",
 }
 
 ShowProgress = Callable[[str, int, int | None], None]
 
 
 @contextmanager
-def progress(quiet: bool = False, counted: str | None = None) -> Iterator[ShowProgress | bool]:
-    """A function of (stage, done, total) that draws bars on the terminal's error stream; False where there is no terminal.
+def progress(quiet: bool = False, noun: str | None = None) -> Iterator[ShowProgress | bool]:
+    """A function of (stage, done, total) that draws bars on the terminal's error stream; False without a terminal.
 
-    A total may be None, not known; with ``counted`` it is told how many of these are done in a second. While loops are compiled,
-    as on first use, a bar says so.
+    The total may be None if it is unknown. With ``noun``, the speed is printed. A bar shows the compilation of a first use.
     """
     if quiet or not sys.stderr.isatty():
         yield False
@@ -60,20 +60,20 @@ def progress(quiet: bool = False, counted: str | None = None) -> Iterator[ShowPr
         TextColumn("left"),
         TimeRemainingColumn(),
     ]
-    if console.width < NARROW:  # the time left rather than a bar and parts of times
+    if console.width < NARROW:  # the remaining time alone
         parts = [parts[0], *parts[4:]]
     bars = Progress(*parts, console=console, transient=True)
     tasks: dict[str, Any] = {}
 
     def report(stage: str, done: int, total: int | None) -> None:
-        most = None if total is None else max(total, 1)
+        total = None if total is None else max(total, 1)
         if stage not in tasks:
-            tasks[stage] = bars.add_task(stage, total=most, count="")
+            tasks[stage] = bars.add_task(stage, total=total, count="")
         count = f"{done:,}" + ("" if total is None else f"/{total:,}")
         speed = bars.tasks[tasks[stage]].speed
-        if counted is not None and speed:
-            count += f" {counted}, {speed:,.0f} a second"
-        bars.update(tasks[stage], completed=done, total=most, count=count)
+        if noun is not None and speed:
+            count += f" {noun}, {speed:,.0f} a second"
+        bars.update(tasks[stage], completed=done, total=total, count=count)
 
     compiling = bars.add_task("compiling", total=None, count="first use only", visible=False)
     with bars, report_compilation(lambda begins: bars.update(compiling, visible=begins, refresh=begins)):
@@ -81,33 +81,34 @@ def progress(quiet: bool = False, counted: str | None = None) -> Iterator[ShowPr
 
 
 def as_options(text: str) -> str:
-    """A message of the library with its ways out as options of the command."""
-    for python, option in AS_OPTIONS.items():
+    """A message of the library with options in place of Python arguments."""
+    for python, option in WAYS_OUT.items():
         text = text.replace(python, option)
-    return text
+    return re.sub(r"\b(clean|missing|pieces)='([\w-]+)'", r"--\1 \2", text)
 
 
 def answer(request: Answering, facts: Mapping[str, Any], *lines: str) -> None:
-    """What a command found: one JSON object for machines, or lines for people."""
+    """Print the result: one JSON object with --json, lines otherwise."""
     if request.json:
-        print(as_json(facts))  # which escapes by itself
+        print(as_json(facts))
     elif not request.quiet:
         print(*(printable(text, lines=True) for text in lines), sep="\n")
 
 
 def ending(notes: Sequence[str], written: Sequence[Path]) -> list[str]:
-    """The last lines: what there is to note, and what was written."""
-    return [*(f"  note       {printable(text)}" for text in notes), f"  written    {printable(', '.join(map(str, written)))}"]
+    """The last lines: notes, and the files that were written."""
+    files = [f"  written     {printable(', '.join(map(str, written)))}"] if written else []
+    return [*(f"  note        {printable(text)}" for text in notes), *files]
 
 
 def note(text: str, quiet: bool = False) -> None:
-    """A remark, on the error stream, which machines do not read."""
+    """A line on the error stream."""
     if not quiet:
         print(printable(f"reduset: {text}"), file=sys.stderr)
 
 
 def notes_of(tables: Mapping[str, Table]) -> list[str]:
-    """What was done in reading some tables: once where it is the same of all, else with the name of the table."""
+    """The notes of tables: once if all have the same, else with the name of the table."""
     notes = {name: table.notes for name, table in tables.items()}
     if len(set(notes.values())) == 1:
         return list(next(iter(notes.values())))
@@ -115,18 +116,60 @@ def notes_of(tables: Mapping[str, Table]) -> list[str]:
 
 
 def as_json(value: Mapping[str, Any]) -> str:
-    """One JSON object, in letters that every stream can take; numbers that JSON has no way to write become null."""
+    """One JSON object in ASCII; numbers that are not finite become null."""
     return json.dumps(plain(dict(value)))
 
 
 def plain(value: Any) -> Any:
-    """Numbers, texts, lists and objects alone."""
+    """Numbers, texts, lists and dicts."""
     if isinstance(value, dict):
-        return {str(name): plain(each) for name, each in value.items()}
+        return {str(name): plain(entry) for name, entry in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(each) for each in value]
+        return [plain(entry) for entry in value]
     if hasattr(value, "tolist"):
         return plain(value.tolist())
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value if isinstance(value, str | int | float | bool | None) else str(value)
+
+
+def origin(sources: Sequence[str], notes: Sequence[str]) -> dict[str, Any]:
+    """The command, versions, sources and notes of a result, as plain values for models and reports."""
+    from importlib.metadata import version
+
+    packages = {name: version(name) for name in ("reduset", "numpy", "scipy", "scikit-learn", "numba")}
+    return {
+        "command": shlex.join(["reduset", *sys.argv[1:]]),
+        "versions": {**packages, "python": platform.python_version()},
+        "sources": list(sources),
+        "notes": list(notes),
+    }
+
+
+def scales_by_column(kernel: Any, columns: Sequence[str]) -> dict[str, float] | None:
+    """The scale of each column; None without scales."""
+    scales = getattr(kernel, "units", None)
+    return None if scales is None else dict(zip(columns, scales.tolist(), strict=True))
+
+
+def scales_line(kernel: Any, columns: Sequence[str]) -> list[str]:
+    """The scales of the first columns as a line; none without scales."""
+    scales = scales_by_column(kernel, columns)
+    if scales is None:
+        return []
+    texts = [f"{name} / {significant(scale)}" for name, scale in list(scales.items())[:LISTED_UNITS]]
+    return [printable(f"  scales      {', '.join(texts)}{', …' if len(columns) > LISTED_UNITS else ''}")]
+
+
+def dominated_columns(values: Any, columns: Sequence[str]) -> list[str]:
+    """A note if one column dominates all distances."""
+    from reduset.bandwidth import drowned_column
+
+    dominated = drowned_column(values)
+    if dominated is None:
+        return []
+    wide, narrow, ratio = dominated
+    return [
+        f"distances are dominated by column {columns[wide]!r}, whose spread is {ratio:,.0f} times that of {columns[narrow]!r}; use "
+        "--scales robust, --whiten or --transform, or choose --columns of one scale"
+    ]

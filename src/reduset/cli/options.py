@@ -1,96 +1,79 @@
-"""Options that several commands share, each said once; and what they mean to the library."""
+"""Options that several commands share, and their values as the library takes them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from reduset._messages import did_you_mean
-from reduset.kernels import FAMILIES, listed
+from reduset.cli import targets
 
-FORMATS = "{formats}"  # in a help: the suffixes of all formats
+if TYPE_CHECKING:
+    from reduset.kernels import RadialKernel
+    from reduset.model import Model
 
-Data = Annotated[list[Path], typer.Argument(help=f"Files of rows ({FORMATS}), or folders of them; read one after the other.")]
-ModelFile = Annotated[Path, typer.Argument(help="A model, as `reduset compress` writes it.")]
+Data = Annotated[list[Path], typer.Argument(help="Files of rows ({formats}), or folders of them, read one after the other.")]
+ModelFile = Annotated[Path, typer.Argument(help="A model of `reduset compress`.")]
 Columns = Annotated[
-    list[str] | None, typer.Option("--columns", "-c", help="Columns to use, separated by commas; all numeric ones if not given.")
+    list[str] | None, typer.Option("--columns", "-c", help="Columns to use, separated by commas; by default all numeric ones.")
 ]
-Weight = Annotated[str | None, typer.Option("--weight-column", help="The column that says how much each row counts.")]
-Transform = Annotated[
-    list[str] | None,
-    typer.Option("--transform", help="asinh:150 (arcsinh of x/150), logicle, log or none, for all columns; NAME=asinh:5 for one."),
-]
+Weight = Annotated[str | None, typer.Option("--weight-column", help="The column of the weights of rows.")]
+TRANSFORM = "asinh:150 (arcsinh of x/150), logicle, log or none, for all columns; NAME=asinh:5 for one."
+Transform = Annotated[list[str] | None, typer.Option("--transform", help=TRANSFORM)]
 AutoTransform = Annotated[
     list[str] | None,
     typer.Option(
         "--transform",
-        help="asinh:150 (arcsinh of x/150), logicle, log or none, for all columns; NAME=asinh:5 for one. If not given, channels of "
-        "FCS files are transformed: logicle for fluorescence, asinh:5 for mass cytometry.",
+        help=f"{TRANSFORM} By default channels of FCS files are transformed: logicle for fluorescence, asinh:5 for mass cytometry.",
     ),
 ]
 Compensate = Annotated[bool, typer.Option("--compensate/--no-compensate", help="Apply the spillover matrix of FCS files.")]
-Missing = Annotated[str, typer.Option("--missing", help="Rows with missing values: refuse them, or drop (and count) them.")]
-Key = Annotated[str | None, typer.Option("--key", help="Which array of an .npz; X, obs or obsm/NAME of an .h5ad.")]
-Encode = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--encode",
-        help="Categories and dates as numbers: auto, or NAME=onehot (0/1 columns), NAME=ordinal (NAME=ordinal:low:mid:high), "
-        "NAME=days (since 1970), separated by commas.",
-    ),
-]
-KernelName = Annotated[str, typer.Option("--kernel", help=f"{listed(FAMILIES)}.")]
-RULES = "a rule: scott, silverman, median, iqr, jaakkola, neighbour, mode_clustering, isj"
-Bandwidth = Annotated[str, typer.Option("--bandwidth", "-b", help=f"A number in the columns' units (--scales), or {RULES}.")]
-OpenBandwidth = Annotated[
-    str | None,
-    typer.Option(
-        "--bandwidth",
-        "-b",
-        help=f"A number in the columns' units (--scales), or {RULES}. If not given the resolution: the finest at which --size "
-        "atoms (1,000) lose at most --tol (0.05), there and at every coarser scale.",
-    ),
-]
+Missing = Annotated[str, typer.Option("--missing", help="Rows with missing values: refuse raises an error, drop omits the rows.")]
+Key = Annotated[str | None, typer.Option("--key", help="The array of an .npz; X, obs or obsm/NAME of an .h5ad.")]
+WAYS = "NAME=onehot (0/1 columns), NAME=ordinal:low:mid:high, NAME=days (since 1970), separated by commas."
+Encode = Annotated[list[str] | None, typer.Option("--encode", help=f"Text, categories and dates as numbers: auto, or {WAYS}")]
+KernelName = Annotated[str, typer.Option("--kernel", help="{kernels}.")]
+BANDWIDTH = "A number in the columns' units (--scales), or a rule: {rules}."
+Bandwidth = Annotated[str, typer.Option("--bandwidth", "-b", help=BANDWIDTH)]
 Scales = Annotated[
     str | None,
     typer.Option(
         "--scales",
-        help="What columns are divided by, so that all count alike: robust (interquartile ranges), standard (standard deviations), "
-        "none, or numbers separated by commas. If not given robust; none for pictures, for transformed channels of FCS "
-        "files, and with --whiten.",
+        help="Scales by which columns are divided: robust (interquartile ranges), standard (standard deviations), none, or numbers "
+        "separated by commas. By default robust; none for images, for transformed channels of FCS files, and with --whiten.",
     ),
 ]
-Whiten = Annotated[bool, typer.Option("--whiten", help="Measure distances in units of the data's covariance.")]
-Size = Annotated[int | None, typer.Option("--size", "-m", help="That many atoms.")]
-Report = Annotated[Path | None, typer.Option("--report", help="Write a report to look at, one HTML file.")]
-Seed = Annotated[int, typer.Option("--seed", help="The same seed gives the same result.")]
-Json = Annotated[bool, typer.Option("--json", help="One JSON object on the output, for machines.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")]
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Tell all: bounds, what was tried, and where the time went.")]
+Whiten = Annotated[bool, typer.Option("--whiten", help="Measure Mahalanobis distances, by the covariance of the rows.")]
+Size = Annotated[int | None, typer.Option("--size", "-m")]
+Report = Annotated[Path | None, typer.Option("--report", help="The report to write, one HTML file.")]
+Seed = Annotated[int, typer.Option("--seed", help="Seed of the random numbers; the same seed gives the same result.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
 Threads = Annotated[
-    int | None, typer.Option("--threads", min=1, help="Threads to use; all cores if not given. Changes the time, not the result.")
+    int | None, typer.Option("--threads", min=1, help="Number of threads, by default all cores. Results are the same.")
 ]
 
 
 @dataclass(kw_only=True)
 class Answering:
-    """The option of a command whose answer is a few lines, or one JSON object."""
+    """The option of a command that prints a few lines or one JSON object."""
 
     json: Json = False
     quiet = False
 
     @property
     def silent(self) -> bool:
-        """Whether nothing is said on the way."""
+        """Whether nothing is printed before the end."""
         return self.json or self.quiet
 
 
 @dataclass(kw_only=True)
-class Telling(Answering):
-    """Options of a command that tells what it did."""
+class Writing(Answering):
+    """Options of a command that writes files."""
 
     json: Json = False
     quiet: Quiet = False
@@ -105,7 +88,7 @@ class Threaded:
 
 @dataclass(kw_only=True)
 class Seeded(Threaded):
-    """Options of a command that computes by chance."""
+    """Options of a command with random numbers."""
 
     seed: Seed = 0
 
@@ -120,10 +103,10 @@ class Reading:
     missing: Missing = "refuse"
     key: Key = None
     encode: Encode = None
-    scales_channels = False  # whether channels of FCS files that --transform does not name are transformed, too
+    scales_channels = False  # whether channels of FCS files are transformed by default
 
     def reading(self) -> dict[str, Any]:
-        """What is read of the files, as `reduset.io` takes it."""
+        """The arguments of `reduset.io.read`."""
         transform = transform_of(self.transform)
         automatic = {"automatic": True} if self.scales_channels and not isinstance(transform, str) else {}
         return automatic | {
@@ -137,74 +120,93 @@ class Reading:
         }
 
 
+def reading_of(model: Model) -> dict[str, Any]:
+    """How files are read for a model: by its columns, transforms and categories."""
+    about = model.about
+    compensate = bool(about.get("compensate", True))
+    encode, transform = about.get("encode"), about.get("transform")
+    return {"columns": list(model.columns), "transform": transform, "compensate": compensate, "encode": encode}
+
+
 def given(**options: Any) -> dict[str, Any]:
-    """Those options that were given."""
+    """The options that are not None."""
     return {name: value for name, value in options.items() if value is not None}
 
 
 def names_of(columns: list[str] | None) -> list[str] | None:
-    """Names given one by one or separated by commas."""
-    if not columns:
-        return None
-    return [name for given in columns for name in given.split(",") if name]
+    """Names that were given one by one or separated by commas."""
+    return [name for text in columns for name in text.split(",") if name] if columns else None
 
 
-def transform_of(given: list[str] | None) -> Any:
-    """None, one transform for all columns, or one for some by name."""
-    if not given:
+def transform_of(texts: list[str] | None) -> Any:
+    """None, one transform for all columns, or a dict of transforms by column."""
+    if not texts:
         return None
-    by_name = dict(text.split("=", 1) for text in given if _names_a_column(text))
-    plain = [text for text in given if not _names_a_column(text)]
+    by_name = dict(text.split("=", 1) for text in texts if "=" in text and not text.startswith("logicle:"))
+    plain = [text for text in texts if "=" not in text or text.startswith("logicle:")]
     if by_name and plain:
-        raise ValueError(f"--transform must be one for all columns or NAME=… for each, got both: {', '.join(given)}")
+        raise ValueError(f"--transform must be one for all columns or NAME=… for each, got both: {', '.join(texts)}")
     if len(plain) > 1:
         raise ValueError(f"--transform must be one for all columns, got {', '.join(plain)}; use NAME={plain[0]} for one column")
     return by_name or plain[0]
 
 
-def _names_a_column(text: str) -> bool:
-    """Whether NAME=… is meant; logicle has equals signs of its own, logicle:T=262144,W=0.5."""
-    return "=" in text and not text.startswith("logicle:")
-
-
 def number_or_rule(text: str | None) -> float | str | None:
-    """A bandwidth as the library takes it; None leaves it open."""
-    if text is None:
-        return None
+    """A bandwidth as the library takes it."""
     try:
-        return float(text)
+        return None if text is None else float(text)
     except ValueError:
         return text
 
 
-def scales_of(given: str | None, whiten: bool, in_one_unit: bool) -> Any:
-    """Units of columns as the library takes them: a rule, numbers, or None for none."""
+def scales_of(text: str | None, whiten: bool, in_one_unit: bool) -> Any:
+    """Scales of columns as the library takes them: a rule, numbers, or None for none."""
     from reduset.bandwidth import SCALES
 
-    if given is None:
+    if text is None:
         return None if whiten or in_one_unit else "robust"
     if whiten:
-        raise ValueError(f"--whiten and --scales both say in what units distances are; leave one of them out, got --scales {given}")
-    if given in ("none", *SCALES):
-        return None if given == "none" else given
+        raise ValueError(f"--whiten and --scales both set the units of distances; omit one of them, got --scales {text}")
+    if text in ("none", *SCALES):
+        return None if text == "none" else text
     try:
-        return [float(number) for number in given.split(",")]
+        return [float(number) for number in text.split(",")]
     except ValueError:
-        words, hint = ", ".join(SCALES), did_you_mean(given, ("none", *SCALES))
+        hint = did_you_mean(text, ("none", *SCALES))
         raise ValueError(
-            f"--scales must be {words}, none, or a number for each column, as in 31000,16; got {given}{hint}"
+            f"--scales must be {', '.join(SCALES)}, none, or a number for each column, as in 31000,16; got {text}{hint}"
         ) from None
 
 
-def check_tol(tol: float | None) -> None:
-    """Refuse a tolerance that says nothing: nothing at all loses a share of 1."""
-    if tol is not None and not 0 < tol < 1:
-        raise ValueError(f"--tol must lie between 0 and 1, got {tol:g}; it is a share of what there is, 0.01 for one percent")
+def kernel_of(name: str, bandwidth: float | str | None, covariance: Any = None, scales: Any = None) -> RadialKernel:
+    """A kernel from its options."""
+    from reduset import _validate
+    from reduset.kernels import KERNELS
+
+    return KERNELS[_validate.one_of(name, "--kernel", KERNELS)](bandwidth=bandwidth, covariance=covariance, scales=scales)
 
 
-def use_threads(threads: int | None) -> None:
-    """Set the number of threads, where one is given."""
-    if threads is not None:
-        from reduset._engine import set_threads
+def covariance_of(values: Any, weights: Any = None) -> Any:
+    """(d, d) covariance of rows, for --whiten."""
+    import numpy as np
 
-        set_threads(threads)
+    if len(values) < 2:
+        raise ValueError("--whiten needs at least two rows, got one; omit it")
+    covariance = np.atleast_2d(np.cov(values, rowvar=False, aweights=weights))
+    if not np.isfinite(covariance).all() or np.linalg.matrix_rank(covariance) < len(covariance):
+        raise ValueError(
+            "--whiten needs linearly independent columns, got a singular covariance; omit constant and repeated columns, and one "
+            "of the 0/1 columns of each encoded one, with --columns"
+        )
+    return covariance
+
+
+def are_images(files: Sequence[Any]) -> bool:
+    """Whether rows are pixels, whose columns have one unit."""
+    return any(Path(name).suffix.lower() in targets.IMAGE for name in files)
+
+
+def check_proportion(value: float | None, option: str) -> None:
+    """Raise an error for a proportion that is not between 0 and 1."""
+    if value is not None and not 0 < value < 1:
+        raise ValueError(f"{option} must lie between 0 and 1, got {value:g}; 0.01 is one percent")

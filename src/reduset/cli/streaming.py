@@ -1,84 +1,101 @@
-"""`reduset compress --stream`: rows of files batch by batch into a compressor that sees each once, in memory that does not grow.
+"""`reduset compress --stream`: rows of files, batch by batch, into a compressor that reads each once in bounded memory.
 
-A run that ends early, by whatever, is taken up by its checkpoint (`checkpoints.py`), and its result is that of an unbroken run.
+A checkpoint keeps the state of the compressor, all options, the number of rows that were read, and how many of these were omitted.
+The same command resumes from it; its result is that of a run without a break. A checkpoint of other options, or of files whose size
+or time of change differs, raises an error.
 """
 
 from __future__ import annotations
 
+import glob
+import os
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from reduset.cli import messages, results
+from reduset.cli import compress, messages, targets
+from reduset.cli import options as o
 from reduset.cli.app import DONE
-from reduset.cli.checkpoints import RunCheckpoint, files_told
-from reduset.cli.options import given, number_or_rule, scales_of
-from reduset.cli.request import covariance_of, kernel_of
 
 if TYPE_CHECKING:
-    from reduset.cli.compress import CompressCommand
-    from reduset.cli.messages import ShowProgress
     from reduset.io import Batches, Table
     from reduset.stream import StreamCompressor
 
-MEDIAN = "median"  # the bandwidth that is taken where none is given
-WITH_SIZE = ("tol", "plateau", "max_size")  # which --size is given in place of
+MEDIAN = "median"  # the default bandwidth
+GOALS = ("tol", "plateau", "max_size")  # that --size replaces
+CHECKPOINT_SECONDS = 30.0
+COMMAND = "reduset compress --stream"
 
 
-def run(request: CompressCommand) -> int:
-    """Compress a stream of rows, and say how much was lost."""
+def run(request: compress.CompressCommand) -> int:
+    """Compress a stream of rows; the exit code."""
     from reduset import io
     from reduset._messages import quietly
     from reduset.model import Model
 
-    _refuse(request)
+    _check(request)
     files = io.files_of(request.data)
-    checkpoint = RunCheckpoint(request, _told(request, files))
+    checkpoint = Checkpoint(request, _settings(request, files))
     compressor, rows, dropped = checkpoint.resume()
     batches = io.batches(files, start=rows, **request.reading())
     if rows:
-        messages.note(f"going on after {rows:,} rows, as {request.checkpoint} says", request.silent)
+        messages.note(f"resumed after {rows:,} rows from {request.checkpoint}", request.silent)
     try:
         with messages.progress(request.silent, "rows") as shown:
-            compressor, dropped = _fed(compressor, batches, dropped, request, checkpoint, shown)
+            position = batches.position
+            for table in batches:
+                compressor = compressor or _begun(request, table)
+                compressor.partial_fit(table.values, sample_weight=table.weights)
+                dropped += batches.position - position - len(table)
+                position = batches.position
+                checkpoint.keep(compressor, position, dropped)
+                if callable(shown):
+                    shown("reading", position, batches.total)
+            if compressor is None:
+                raise RuntimeError("batches without a row raise an error when they are read")
+            dropped += batches.position - position
             checkpoint.keep(compressor, batches.position, dropped, now=True)
         with quietly():
             small = compressor.result()
     except KeyboardInterrupt:
-        checkpoint.say_where()
+        checkpoint.note()
         raise
     finally:
         batches.close()
     sample = compressor.sample()
-    notes = [*batches.notes(dropped), *_seen_once(compressor, batches, request), *results.above_random_rows(request, small)]
+    notes = [*batches.notes(dropped), *_first_rows(compressor, batches, request), *compress.above_random_rows(request, small)]
     if sample.size < small.n_samples:
-        notes.append(f"its portrait is that of {sample.size:,} rows, drawn fairly from all")
+        notes.append(f"marginal densities are those of {sample.size:,} random rows")
     make = partial(Model.of_stream, sample, small, batches.columns)
-    notes = results.write(request, batches, sample.atoms, notes, make)
+    notes = compress.write(request, batches, sample.atoms, notes, make)
     checkpoint.remove()
-    results.tell(request, small, batches.columns, notes, resumed=rows)
+    compress.tell(request, small, batches.columns, notes, resumed=rows)
     return DONE
 
 
-def _refuse(request: CompressCommand) -> None:
-    """Refuse options that need all rows at once."""
-    whole = given(tol=request.tol, plateau=request.plateau, max_size=request.max_size)
+def _check(request: compress.CompressCommand) -> None:
+    """Raise an error for options that need all rows at once."""
+    whole = o.given(tol=request.tol, plateau=request.plateau, max_size=request.max_size)
     whole |= {"select": True} if request.select != "auto" else {}
     whole |= {"refine": True} if request.refine else {}
-    for name in whole | given(group_column=request.group_column):
-        way_out = "give --size" if name in WITH_SIZE else "leave it out"
+    for name in whole | o.given(group_column=request.group_column):
+        way_out = "give --size" if name in GOALS else "omit it"
         option = f"--{name.replace('_', '-')}"
-        raise ValueError(f"{option} needs all rows at once, and --stream sees each once; {way_out}, or leave out --stream")
+        raise ValueError(f"{option} needs all rows at once, and --stream reads each once; {way_out}, or omit --stream")
     if request.size is None:
-        raise ValueError("--stream needs --size, the number of atoms to keep, such as --size 500")
+        raise ValueError("--stream needs --size, the number of atoms, such as --size 500")
 
 
-def _told(request: CompressCommand, files: list[str]) -> dict[str, Any]:
-    """All that the result depends on, in plain values, by the names of the options."""
+def _settings(request: compress.CompressCommand, files: list[str]) -> dict[str, Any]:
+    """Everything that the result depends on, as plain values by the names of options."""
     return {
-        "files": files_told(files),
+        "files": identities(files),
         "--size": request.size,
         "--kernel": request.kernel,
-        "--bandwidth": number_or_rule(request.bandwidth or MEDIAN),
+        "--bandwidth": o.number_or_rule(request.bandwidth or MEDIAN),
         "--scales": request.scales,
         "--whiten": request.whiten,
         "--weights": request.weighting,
@@ -87,51 +104,132 @@ def _told(request: CompressCommand, files: list[str]) -> dict[str, Any]:
     }
 
 
-def _fed(
-    compressor: StreamCompressor | None,
-    batches: Batches,
-    dropped: int,
-    request: CompressCommand,
-    checkpoint: RunCheckpoint,
-    shown: ShowProgress | bool,
-) -> tuple[StreamCompressor, int]:
-    """The compressor after the rows that were left, and how many rows have been left out in all."""
-    before = batches.position
-    for table in batches:
-        if compressor is None:
-            compressor = _begun(request, table)
-        compressor.partial_fit(table.values, sample_weight=table.weights)
-        dropped += batches.position - before - len(table)
-        before = batches.position
-        checkpoint.keep(compressor, before, dropped)
-        if callable(shown):
-            shown("reading", before, batches.total)
-    if compressor is None:
-        raise RuntimeError("batches without a row are refused by their reader")
-    return compressor, dropped + batches.position - before
-
-
-def _begun(request: CompressCommand, table: Table) -> StreamCompressor:
+def _begun(request: compress.CompressCommand, table: Table) -> StreamCompressor:
+    """A compressor whose scales and covariance are those of the first rows."""
     from reduset.stream import StreamCompressor
 
-    covariance = covariance_of(table.values, table.weights) if request.whiten else None
-    scales = scales_of(request.scales, request.whiten, table.in_one_unit)
-    kernel = kernel_of(request.kernel, number_or_rule(request.bandwidth or MEDIAN), covariance, scales)
+    covariance = o.covariance_of(table.values, table.weights) if request.whiten else None
+    scales = o.scales_of(request.scales, request.whiten, table.in_one_unit)
+    kernel = o.kernel_of(request.kernel, o.number_or_rule(request.bandwidth or MEDIAN), covariance, scales)
     return StreamCompressor(kernel, request.size or 0, request.seed, weights=request.weighting or "free")
 
 
-def _seen_once(compressor: StreamCompressor, batches: Batches, request: CompressCommand) -> list[str]:
-    """What was decided by the first rows, since a stream is seen once."""
-    n, rule, notes = compressor.n_samples_seen_, number_or_rule(request.bandwidth or MEDIAN), []
+def _first_rows(compressor: StreamCompressor, batches: Batches, request: compress.CompressCommand) -> list[str]:
+    """Notes on what the first rows determined, because a stream is read once."""
+    n, rule, notes = compressor.n_samples_seen_, o.number_or_rule(request.bandwidth or MEDIAN), []
     first = f"of the first rows, at most {compressor.buffer:,} of them"
-    longer = n > compressor.buffer
+    is_longer = n > compressor.buffer
     if request.bandwidth is None:
-        where = f" {first}" if longer else ""
-        notes.append(f"the bandwidth is the median distance{where}: rows seen once have no resolution to search for")
-    elif isinstance(rule, str) and longer:
+        notes.append(
+            f"the bandwidth is the median distance{f' {first}' if is_longer else ''}; a stream has no search for a resolution"
+        )
+    elif isinstance(rule, str) and is_longer:
         notes.append(f"the bandwidth is by the rule {rule!r} {first}")
-    if isinstance(getattr(compressor.kernel, "scales", None), str) and longer:
+    if isinstance(getattr(compressor.kernel, "scales", None), str) and is_longer:
         notes.append(f"the scales of columns are those {first}")
     if request.whiten and n > batches.rows:
         notes.append(f"whitened by the covariance of the first {batches.rows:,} rows")
     return notes
+
+
+def identities(names: Sequence[str]) -> list[list[Any]]:
+    """The path, size and time of change of every file."""
+    from reduset.io import head_of
+
+    known = []
+    for name in names:
+        head_of(name)  # raises an error for a file that cannot be read
+        status = os.stat(name)
+        known.append([os.path.abspath(name), status.st_size, status.st_mtime_ns])
+    return known
+
+
+class Checkpoint:
+    """The checkpoint of a run, if one was asked for."""
+
+    def __init__(self, request: compress.CompressCommand, settings: dict[str, Any]) -> None:
+        self.path = request.checkpoint
+        if self.path is not None:
+            targets.check_place(self.path, request.data)
+            for other in (request.output, request.report):
+                if other is not None and os.path.abspath(other) == os.path.abspath(self.path):
+                    raise ValueError(f"{self.path} cannot be the checkpoint and the output; give one of them another name")
+        self.rows = 0  # rows of the files before the checkpoint
+        self._settings = settings
+        self._seconds = CHECKPOINT_SECONDS if request.checkpoint_every is None else request.checkpoint_every
+        self._written = time.monotonic()
+
+    def resume(self) -> tuple[StreamCompressor | None, int, int]:
+        """The compressor of the checkpoint, if there is one, the rows it has read, and how many of these were omitted."""
+        if self.path is None or not self.path.exists():
+            return None, 0, 0
+        from reduset.stream import StreamCompressor
+
+        compressor = StreamCompressor.resume(self.path)
+        about = compressor.about_
+        if not isinstance(about, dict) or about.get("command") != COMMAND:
+            raise ValueError(f"{self.path} is not a checkpoint of `{COMMAND}`; give --checkpoint another name")
+        counts = [about.get(name) for name in ("rows", "dropped")]
+        if not isinstance(about.get("asked"), dict) or not all(type(count) is int and 0 <= count < 2**63 for count in counts):
+            raise ValueError(f"{self.path} lacks the options or the number of rows of its run; remove it to start again")
+        differences = list(_differences(about["asked"], self._settings))
+        if differences:
+            more = f"; and {len(differences) - 3} more" if len(differences) > 3 else ""
+            raise ValueError(
+                f"{self.path} is the checkpoint of another run: {'; '.join(differences[:3])}{more}. Use the same options and files "
+                "to resume, or remove it to start again"
+            )
+        self.rows = about["rows"]
+        return compressor, self.rows, about["dropped"]
+
+    def keep(self, compressor: StreamCompressor, rows: int, dropped: int, now: bool = False) -> None:
+        """Write it if enough time has passed, or now."""
+        if self.path is None or rows == self.rows or not (now or time.monotonic() - self._written >= self._seconds):
+            return
+        compressor.checkpoint(self.path, {"command": COMMAND, "asked": self._settings, "rows": rows, "dropped": dropped})
+        self.rows, self._written = rows, time.monotonic()
+
+    def remove(self) -> None:
+        """Remove it, and partial files of killed runs next to it."""
+        if self.path is None:
+            return
+        kept = Path(os.path.realpath(self.path))
+        parts = glob.glob(glob.escape(str(kept.parent / f".{kept.name[:40]}.")) + "*.part")
+        for name in [str(kept), *parts]:
+            with suppress(FileNotFoundError):
+                os.unlink(name)
+
+    def note(self) -> None:
+        """Print how to resume after an interrupt."""
+        if self.path is not None:
+            kept = f"holds {self.rows:,} rows; run the same command again to resume"
+            messages.note(f"{self.path} {kept if self.path.exists() else 'was not written yet; the next run starts again'}")
+
+
+def _differences(before: dict[str, Any], now: dict[str, Any]) -> Iterator[str]:
+    """The options and files that differ."""
+    for name in now | before:
+        old, new = before.get(name), now.get(name)
+        if old == new:
+            continue
+        if name == "files":
+            yield _file_difference(old or [], new or [])
+        else:
+            yield f"{name} was {_option_text(old)}, and is now {_option_text(new)}"
+
+
+def _option_text(value: Any) -> str:
+    if value is None:
+        return "not given"
+    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _file_difference(before: list[list[Any]], now: list[list[Any]]) -> str:
+    if len(before) != len(now):
+        return f"it reads {len(before):,} file{'s' if len(before) > 1 else ''}, and now there are {len(now):,}"
+    old, new = next((old, new) for old, new in zip(before, now, strict=True) if old != new)
+    if old[0] != new[0]:
+        return f"it reads {old[0]}, not {new[0]}"
+    if old[1] != new[1]:
+        return f"{new[0]} had {old[1]:,} bytes, and now has {new[1]:,}"
+    return f"{new[0]} was written again since"

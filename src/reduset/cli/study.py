@@ -7,23 +7,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from reduset._messages import printable
 from reduset.cli import messages, targets
 from reduset.cli import options as o
 from reduset.cli.app import DONE, command
-from reduset.cli.request import origin
 
 if TYPE_CHECKING:
     from reduset.cytometry import CohortStudy
 
-# repeated here because importing reduset.cytometry would make the help wait for the compiler; a test compares the values
-STEPS = ("non-finite", "margin", "doublets", "time")
-FDR = 0.05
 ALL, NONE = "all", "none"
 H5AD, FCS = frozenset({".h5ad"}), frozenset({".fcs"})
 
 
-@command("folder/ --panel panel.csv --samples samples.csv --test condition --block patient_id --report study.html -o study.h5ad")
-class StudyCommand(o.Seeded, o.Telling):
+@command(
+    "folder/ --panel panel.csv --samples samples.csv --test condition --block patient_id --report study.html -o study.h5ad",
+    "reduset.cytometry:read_cohort",
+    "reduset.cytometry:find_populations",
+    "reduset.cytometry:CohortStudy",
+)
+class StudyCommand(o.Seeded, o.Writing):
     """Compare groups of patients: populations of cells, and which of them differ.
 
     Files of cells are cleaned and put on common scales, one file a sample. Samples are the units of every test, never cells. For
@@ -33,26 +35,24 @@ class StudyCommand(o.Seeded, o.Telling):
     data: o.Data
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="An .h5ad with a row a sample: shares, map, populations, differences."),
+        typer.Option("--output", "-o", help="An .h5ad with a row a sample: proportions, map, populations, differences."),
     ] = None
     report: o.Report = None
     panel: Annotated[
         str | None,
         typer.Option(
             "--panel",
-            help="Which channel is which marker: a table of fcs_colname, antigen and marker_class (type, state or none), as CSV or "
+            help="The markers of the channels: a table of fcs_colname, antigen and marker_class (type, state or none), as CSV or "
             "Excel (panel.xlsx#Sheet).",
         ),
     ] = None
     samples: Annotated[
         str | None,
-        typer.Option("--samples", help="The samples: a table of file_name, sample_id, condition, patient_id and others, likewise."),
+        typer.Option("--samples", help="The samples: a table of file_name, sample_id, condition, patient_id, …, as CSV or Excel."),
     ] = None
-    test: Annotated[
-        str | None, typer.Option("--test", help="The column whose groups are compared; if not given there is no comparison.")
-    ] = None
+    test: Annotated[str | None, typer.Option("--test", help="The column whose groups are compared; by default none are.")] = None
     block: Annotated[
-        str | None, typer.Option("--block", help="Compare within the patients of this column, as pairs are compared.")
+        str | None, typer.Option("--block", help="The column of patients: groups are compared within patients, as pairs are.")
     ] = None
     batch: Annotated[
         str | None, typer.Option("--batch", help="The column of runs: examined, and held fixed in the comparison.")
@@ -63,29 +63,22 @@ class StudyCommand(o.Seeded, o.Telling):
     control: Annotated[
         str | None, typer.Option("--control", help="The column that marks (yes) the control samples, the same in every run.")
     ] = None
-    reference: Annotated[
-        str | None,
-        typer.Option("--reference", help="The group that others are compared with; if not given the first by alphabet."),
-    ] = None
-    fdr: Annotated[float, typer.Option("--fdr", help="The false discovery rate over populations.")] = FDR
-    n_atoms: Annotated[int | None, typer.Option("--atoms", help="The finest populations (1,000).")] = None
-    n_populations: Annotated[
-        int | None, typer.Option("--populations", help="How many populations; as many as have valleys around them if not given.")
-    ] = None
+    reference: str | None = None
+    fdr: float | None = None
+    n_atoms: Annotated[int | None, typer.Option("--atoms")] = None
+    n_populations: Annotated[int | None, typer.Option("--populations")] = None
     clean: Annotated[
         str,
-        typer.Option("--clean", help=f"Which events to remove: {', '.join(STEPS)}, separated by commas, {ALL} or {NONE}."),
+        typer.Option("--clean", help=f"Steps of cleaning: {{cleaning}}, separated by commas, {ALL} or {NONE}."),
     ] = ALL
     gate: Annotated[
         str | None,
         typer.Option("--gate", help="Only cells within a gate: a FlowJo workspace (.wsp), GatingML (.xml), or membership tables."),
     ] = None
     population: Annotated[
-        str | None, typer.Option("--gate-name", help="Which gate of it, by name or path, such as Cells/Singlets.")
+        str | None, typer.Option("--gate-name", help="The gate of that file, by name or path, such as Cells/Singlets.")
     ] = None
-    channels: Annotated[
-        str, typer.Option("--channels", help="Files whose panels differ: common takes the markers of all, same refuses them.")
-    ] = "common"
+    channels: str = "common"
     keep_going: Annotated[
         bool,
         typer.Option("--keep-going", help="Omit samples that cannot be read or have no cells; the report names them."),
@@ -93,21 +86,14 @@ class StudyCommand(o.Seeded, o.Telling):
     transform: o.AutoTransform = None
     compensate: o.Compensate = True
     missing: o.Missing = "refuse"
-    layout: Annotated[str, typer.Option("--layout", help="Of the map: mds or isomap.")] = "mds"
+    layout: str = "mds"
     bandwidth: Annotated[
         str | None,
-        typer.Option("--bandwidth", "-b", help="Of the distances between samples: a number, or a rule; if not given median."),
+        typer.Option("--bandwidth", "-b", help="Of the distances between samples: a number, or a rule; by default median."),
     ] = None
-    scales: Annotated[
-        str | None,
-        typer.Option(
-            "--scales",
-            help="What markers are divided by: robust (interquartile ranges), standard (standard deviations), none, or numbers "
-            "separated by commas. If not given robust; none for transformed channels of FCS files.",
-        ),
-    ] = None
+    scales: o.Scales = None
     tables: Annotated[
-        Path | None, typer.Option("--tables", help="A folder for CSV tables: populations, shares, differences, cleaning, …")
+        Path | None, typer.Option("--tables", help="A folder for CSV tables: populations, proportions, differences, cleaning, …")
     ] = None
     cells: Annotated[
         Path | None, typer.Option("--cells", help="An .h5ad of the cells that represent all others, with weights and populations.")
@@ -117,10 +103,8 @@ class StudyCommand(o.Seeded, o.Telling):
     )
 
     def run(self) -> int:
-        """Read, compare, write; the exit code."""
+        """Run it; the exit code."""
         written = self._check()
-        from reduset._messages import printable
-
         study = self._study()
         written += self._write(study)
         lines = [printable(line) for line in str(study).splitlines()]
@@ -128,7 +112,7 @@ class StudyCommand(o.Seeded, o.Telling):
         return DONE
 
     def _check(self) -> list[Path]:
-        """Raise an error for what cannot be done, before any work; the files that will be written."""
+        """Raise an error for invalid options before any work; the files that will be written."""
         o.scales_of(self.scales, False, False)
         if self.test is not None and self.samples is None:
             raise ValueError(f"--test {self.test} needs --samples, the table that has this column")
@@ -136,7 +120,7 @@ class StudyCommand(o.Seeded, o.Telling):
             raise ValueError(f"--gate-name {self.population} needs --gate, the file that has it")
         tables = [Path(each.partition("#")[0]) for each in (self.panel, self.samples, self.gate) if each is not None]
         inputs = [*self.data, *tables]
-        files = [each for each in inputs if not each.is_dir()]  # a report in a folder of samples is not read as a sample later
+        files = [each for each in inputs if not each.is_dir()]  # a report in a folder of samples is not read as a sample
         one = self.fcs if self.fcs is not None and self.fcs.suffix.lower() in FCS else None
         written = targets.check_all(
             (self.output, H5AD, files), (self.report, targets.HTML, files), (self.cells, H5AD, files), (one, FCS, inputs)
@@ -145,19 +129,14 @@ class StudyCommand(o.Seeded, o.Telling):
             if folder is not None:
                 targets.check_folder(folder, inputs)
         if not written and self.tables is None and self.fcs is None and not self.json:
-            raise ValueError("nothing would be kept: give --report for a page to look at, -o for an .h5ad, --tables, or --json")
+            raise ValueError("nothing would be kept: give --report for a report, -o for an .h5ad, --tables, or --json")
         return written
-
-    def _steps(self) -> tuple[str, ...]:
-        """The steps of cleaning."""
-        if self.clean in (ALL, NONE):
-            return STEPS if self.clean == ALL else ()
-        return tuple(step.strip() for step in self.clean.split(",") if step.strip())
 
     def _study(self) -> CohortStudy:
         from reduset.cytometry import CohortStudy, read_cohort
         from reduset.kernels import Gaussian
 
+        steps = tuple(step.strip() for step in self.clean.split(",") if step.strip() and self.clean != NONE)
         with messages.progress(self.silent) as shown:
             samples = read_cohort(
                 self.data[0] if len(self.data) == 1 else self.data,
@@ -166,7 +145,7 @@ class StudyCommand(o.Seeded, o.Telling):
                 transform=o.transform_of(self.transform),
                 compensate=self.compensate,
                 channels=self.channels,
-                clean=self._steps(),
+                **({} if self.clean == ALL else {"clean": steps}),
                 gate=None if self.gate is None else (self.gate, self.population),
                 keep_going=self.keep_going,
                 missing=self.missing,
@@ -182,12 +161,12 @@ class StudyCommand(o.Seeded, o.Telling):
                 reference=self.reference,
                 n_atoms=self.n_atoms,
                 n_populations=self.n_populations,
-                fdr=self.fdr,
                 scales=units if self.scales is None else o.scales_of(self.scales, False, False),
                 kernel=None if self.bandwidth is None else Gaussian(o.number_or_rule(self.bandwidth)),
                 layout=self.layout,
                 random_state=self.seed,
                 progress=shown,
+                **o.given(fdr=self.fdr),
             ).fit(samples)
 
     def _write(self, study: CohortStudy) -> list[Path]:
@@ -206,5 +185,5 @@ class StudyCommand(o.Seeded, o.Telling):
             if self.fcs is not None:
                 more += [each for each in cytometry.write_sketch_fcs(self.fcs, study) if each != self.fcs]
             if self.report is not None:
-                cytometry.write_report(self.report, study, about=origin(study.samples_.sources, study.notes_))
+                cytometry.write_report(self.report, study, about=messages.origin(study.samples_.sources, study.notes_))
         return [Path(each) for each in more]

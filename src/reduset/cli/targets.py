@@ -1,4 +1,4 @@
-"""Files to be written, checked before any work is done: the kind by its suffix, the folder, and whether it may be written to."""
+"""Checks of output files before any work: the suffix, the folder, permissions, and that no input would be overwritten."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import os
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 MODEL = frozenset({".npz"})
 HTML = frozenset({".html", ".htm"})
 IMAGE = frozenset({".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".webp"})
-NEEDED = ((HTML, "plotly", "report"), (IMAGE, "PIL", "images"))  # with the extra that brings it
+LIBRARIES = ((HTML, "plotly", "report"), (IMAGE, "PIL", "images"))  # with the extra that installs each
 
 
 def rows() -> frozenset[str]:
@@ -20,37 +21,43 @@ def rows() -> frozenset[str]:
     return frozenset(written_suffixes())
 
 
+def write_columns(path: Path | None, columns: dict[str, Any]) -> None:
+    """Write a table of columns, unless the path is None; NaN becomes null."""
+    if path is not None:
+        from reduset.io import need, write_table
+
+        arrow = need("writing rows", "pyarrow", "tables")
+        write_table(str(path), arrow.table({name: arrow.array(values, from_pandas=True) for name, values in columns.items()}))
+
+
 def check_all(*outputs: tuple[Path | None, frozenset[str], Sequence[Path]]) -> list[Path]:
-    """Those outputs that were asked for: each a path, its kinds, and the inputs it must not be among."""
-    asked = [(path, kinds, inputs) for path, kinds, inputs in outputs if path is not None]
-    for path, kinds, inputs in asked:
-        check(path, kinds, inputs)
-    places = [os.path.normcase(os.path.realpath(path)) for path, _, _ in asked]
-    for number, place in enumerate(places):
-        if place in places[:number]:
-            first = asked[places.index(place)][0]
-            raise ValueError(
-                f"outputs must be different files, got {asked[number][0]} for two of them, and {first} would be lost; "
-                "give one another name"
-            )
+    """Check outputs, each a path, its suffixes, and the inputs that it must not overwrite; the paths that are not None."""
+    asked = [(path, suffixes, inputs) for path, suffixes, inputs in outputs if path is not None]
+    first: dict[str, Path] = {}
+    for path, suffixes, inputs in asked:
+        check(path, suffixes, inputs)
+        other = first.setdefault(os.path.normcase(os.path.realpath(path)), path)
+        if other is not path:
+            raise ValueError(f"outputs must be different files, got {path} twice, and {other} would be lost; give one another name")
     return [path for path, _, _ in asked]
 
 
-def check(path: Path, kinds: frozenset[str], inputs: Sequence[Path] = ()) -> None:
-    """Refuse a target that could not be written in the end, and one that is among the files read: they would be lost."""
-    if path.suffix.lower() not in kinds:
+def check(path: Path, suffixes: frozenset[str], inputs: Sequence[Path] = ()) -> None:
+    """Raise an error for an output of another suffix, one that cannot be written, and one that is an input."""
+    suffix = path.suffix.lower()
+    if suffix not in suffixes:
         raise ValueError(
-            f"{path} must end in {', '.join(sorted(kinds))}, so that it is clear what to write; got {path.suffix or 'no ending'}"
+            f"{path} must end in {', '.join(sorted(suffixes))}, which sets the format; got {path.suffix or 'no ending'}"
         )
-    for endings, library, extra in (*NEEDED, (rows(), "pyarrow", "tables")):
-        if path.suffix.lower() in endings and find_spec(library) is None:
-            raise ImportError(f"{path} cannot be written: that needs {library}, not installed: pip install 'reduset[{extra}]'")
+    for kinds, library, extra in (*LIBRARIES, (rows(), "pyarrow", "tables")):
+        if suffix in kinds and find_spec(library) is None:
+            raise ImportError(f"{path} cannot be written without {library}, which is not installed: pip install 'reduset[{extra}]'")
     check_place(path, inputs)
 
 
 def check_place(path: Path, inputs: Sequence[Path] = ()) -> None:
-    """Refuse a place that cannot be written to, one that is read, and one in a folder that is read: it would be data next time."""
-    folder = Path(os.path.realpath(path)).parent if path.is_symlink() else path.parent  # of what a link leads to
+    """Raise an error for a path that cannot be written, one that is an input, and one inside an input folder."""
+    folder = Path(os.path.realpath(path)).parent if path.is_symlink() else path.parent
     if not folder.is_dir():
         raise FileNotFoundError(f"{path} cannot be written: there is no folder {folder}; make it first")
     if path.is_dir():
@@ -60,14 +67,14 @@ def check_place(path: Path, inputs: Sequence[Path] = ()) -> None:
     if not os.access(folder, os.W_OK):
         raise PermissionError(f"{path} cannot be written: no permission to write in {folder}")
     if path.exists() and any(each.exists() and path.samefile(each) for each in inputs):
-        raise ValueError(f"{path} is read, and would be lost when it is written; give the output another name")
+        raise ValueError(f"{path} is an input, and would be lost; give the output another name")
     for each in inputs:
         if each.is_dir() and each.resolve() in path.resolve().parents:
-            raise ValueError(f"{path} lies in {each}, which is read, and would be taken for data the next time; write it elsewhere")
+            raise _is_inside(path, each)
 
 
 def check_folder(folder: Path, inputs: Sequence[Path] = ()) -> None:
-    """Refuse a folder that could not be written to, and one that is read: what is written would be data the next time."""
+    """Raise an error for a folder that cannot be written, and one that is an input or inside one."""
     if folder.exists() and not folder.is_dir():
         raise NotADirectoryError(f"{folder} cannot be written: it is a file, and a folder is needed")
     if not folder.parent.is_dir():
@@ -75,6 +82,10 @@ def check_folder(folder: Path, inputs: Sequence[Path] = ()) -> None:
     if not os.access(folder if folder.exists() else folder.parent, os.W_OK):
         raise PermissionError(f"{folder} cannot be written: no permission to write in it")
     for each in inputs:
-        place = each if each.is_dir() else each.parent
-        if place.resolve() == folder.resolve() or (each.is_dir() and each.resolve() in folder.resolve().parents):
-            raise ValueError(f"{folder} lies in {place}, which is read, and would be taken for data the next time; write elsewhere")
+        parent = each if each.is_dir() else each.parent
+        if parent.resolve() == folder.resolve() or (each.is_dir() and parent.resolve() in folder.resolve().parents):
+            raise _is_inside(folder, parent)
+
+
+def _is_inside(path: Path, folder: Path) -> ValueError:
+    return ValueError(f"{path} lies in {folder}, which is an input, and would be read as data next time; write elsewhere")

@@ -1,50 +1,52 @@
-"""`reduset watch`: files of rows one after the other, in the order of their names, until their law has changed.
+"""`reduset watch`: files of rows, in the order of their names, until their distribution differs from a reference.
 
-With a checkpoint the same command goes on with the files that came since (`watching.py`).
+A checkpoint is written after every file, and the same command resumes with the files that are new. Files are identified by name,
+size and time of change: one that was watched must not change, but may be removed. After an alarm with --go-on the monitor starts
+again with the next file. Rows are counted through all files.
 """
 
 from __future__ import annotations
 
+import os
 import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from reduset._describe import counted, shortened
 from reduset._messages import printable
 from reduset.cli import messages, targets
 from reduset.cli import options as o
 from reduset.cli.app import DONE, DRIFT, command
-from reduset.cli.drift import Fail, ReferenceFile, Scales
-from reduset.cli.references import reference_of
-from reduset.cli.request import origin
+from reduset.cli.drift import Fail, Reference, ReferenceFile, Scales, reference_of
+from reduset.cli.streaming import identities
 
 if TYPE_CHECKING:
-    from reduset.cli.watching import Watch
-    from reduset.report.watch import Alarm, WatchedFile
+    from reduset.drift import DriftMonitor
+    from reduset.report import Alarm, WatchedFile
 
-LONGEST = 40  # letters of a file's name in a line
+LONGEST_NAME = 40
+COMMAND = "reduset watch"
 
 
-@command("reference.npz incoming/ --checkpoint state.npz --fail")
-class WatchCommand(o.Reading, o.Seeded, o.Telling):
-    """Go through files in the order of their names, and raise the alarm when their rows are no longer like the reference.
+@command("reference.npz incoming/ --checkpoint state.npz --fail", "reduset.drift:DriftMonitor")
+class WatchCommand(o.Reading, o.Seeded, o.Writing):
+    """Watch files in the order of their names, with an alarm when the distribution of their rows has changed.
 
-    A false alarm comes once in --ert rows on average, however many files these are in.
+    Without a change there is one false alarm in --ert rows on average, in however many files.
     """
 
     reference: ReferenceFile
     data: o.Data
-    ert: Annotated[float, typer.Option("--ert", help="Rows until a false alarm, on average, as long as nothing changes.")] = 10_000
-    thin: Annotated[
-        int, typer.Option("--thin", help="Take in every so many-th row alone, where rows depend on those before them.")
-    ] = 1
+    ert: float = 10_000
+    thin: int = 1
     go_on: Annotated[
-        bool, typer.Option("--go-on", help="Go on after an alarm, anew with the next file; without it the first one is the end.")
+        bool, typer.Option("--go-on", help="Continue after an alarm with the next file; by default the first alarm is the end.")
     ] = False
     checkpoint: Annotated[
-        Path | None,
-        typer.Option("--checkpoint", help="The file by which the same command goes on with the files that came since."),
+        Path | None, typer.Option("--checkpoint", help="The file from which the same command resumes with new files.")
     ] = None
     report: o.Report = None
     fail: Fail = False
@@ -52,68 +54,196 @@ class WatchCommand(o.Reading, o.Seeded, o.Telling):
 
     def run(self) -> int:
         """Run it; the exit code."""
-        from reduset.cli.watching import Watch, in_order
+        from reduset import io
 
         inputs = [self.reference, *self.data]
         written = targets.check_all((self.report, targets.HTML, inputs), (self.checkpoint, targets.MODEL, inputs))
-        names = in_order(self.data)
+        # part-2 before part-10
+        names = sorted(io.files_of(list(self.data)), key=lambda name: [io.counted_order(part) for part in Path(name).parts])
         with messages.progress(self.silent) as shown:
             watch = Watch.begun(self, reference_of(self), names, shown)
         width = max(len(_short(name)) for name in names)
-        for seen, alarm in watch.files(names):
-            self._say(_line(seen, alarm, width))
+        for file, alarm in watch.files(names):
+            if not self.silent:
+                raised = "" if alarm is None else f"  ALARM at row {alarm.row - file.first:,}"
+                statistic = max(file.highest, 0.0)
+                print(
+                    printable(f"{_short(file.name):<{width}}  {file.rows:>9,} rows  statistic up to {statistic:5.2f} of 1{raised}")
+                )
+                sys.stdout.flush()
         if self.report is not None:
             from reduset.report import write_watch
 
-            about = origin([str(self.reference), *(each.name for each in watch.seen)], watch.notes)
+            about = messages.origin([str(self.reference), *(file.name for file in watch.seen)], watch.notes)
             write_watch(self.report, watch.monitor, watch.seen, alarms=watch.alarms, history=watch.history(), about=about)
-        ending = messages.ending(watch.notes, written)[: None if written else -1]
-        messages.answer(self, _facts(watch, written), *_verdict(watch), *ending)
+        alarms = [vars(alarm) | {"where": None if alarm.since is None else watch.place(alarm.since[0])} for alarm in watch.alarms]
+        facts = {
+            "alarm": bool(watch.alarms),
+            "alarms": alarms,
+            "rows": watch.rows,
+            "ert": watch.monitor.ert,
+            "files": [vars(file) for file in watch.seen],
+            "notes": watch.notes,
+            "written": written,
+        }
+        messages.answer(self, facts, *watch.verdict(), *messages.ending(watch.notes, written))
         return DRIFT if self.fail and watch.alarms else DONE
 
-    def _say(self, line: str) -> None:
-        """A line at once: whoever watches does not wait for the end."""
-        if not self.silent:
-            print(printable(line))
-            sys.stdout.flush()
+
+class Watch:
+    """A monitor, and the files that it has read.
+
+    Attributes
+    ----------
+    monitor : DriftMonitor
+    seen : the files so far
+    alarms : all alarms, with rows counted through all files
+    notes : of reading
+    """
+
+    def __init__(self, request: WatchCommand, reference: Reference, monitor: DriftMonitor) -> None:
+        self.monitor, self._request, self._reference = monitor, request, reference
+        self.seen: list[WatchedFile] = []
+        self.alarms: list[Alarm] = []
+        self.notes: list[str] = [f"{request.reference}: {text}" for text in reference.notes]
+        self._identities: dict[str, list[Any]] = {}  # by path
+        self._before = 0  # rows before the monitor last started
+        self._past: dict[str, list[float]] = {"row": [], "statistic": []}
+
+    @classmethod
+    def begun(cls, request: WatchCommand, reference: Reference, names: Sequence[str], shown: Any) -> Watch:
+        """A new one, or that of the checkpoint."""
+        from reduset.drift import DriftMonitor
+
+        path = request.checkpoint
+        if path is None or not path.exists():
+            settings = {"ert": request.ert, "thin": request.thin, "random_state": request.seed, "progress": shown}
+            return cls(request, reference, DriftMonitor(reference.test, **settings))
+        watch = cls(request, reference, DriftMonitor.resume(path))
+        watch._resume(path, names)
+        messages.note(f"resumed after {watch.rows:,} rows from {path}", request.silent)
+        return watch
+
+    @property
+    def rows(self) -> int:
+        """Number of rows so far."""
+        return self._before + self.monitor.n_seen_
+
+    def files(self, names: Sequence[str]) -> Iterator[tuple[WatchedFile, Alarm | None]]:
+        """Watch the files that are new; an alarm ends the watch unless it goes on."""
+        for name in names:
+            if os.path.abspath(name) in self._identities:
+                continue
+            if self.alarms and not self._request.go_on:
+                return
+            if self.monitor.alarm_:
+                self._past, self._before = self.history(), self.rows
+                self.monitor.reset()
+            count = len(self.alarms)
+            self._watch(name)
+            self._keep()
+            yield self.seen[-1], self.alarms[count] if len(self.alarms) > count else None
+
+    def history(self) -> dict[str, list[float]]:
+        """The statistic over all rows, including those before the monitor last started."""
+        history = self.monitor.history_
+        rows = [self._before + int(row) for row in history["row"]]
+        return {"row": self._past["row"] + rows, "statistic": self._past["statistic"] + history["statistic"].tolist()}
+
+    def place(self, row: int) -> dict[str, Any]:
+        """The file of a row, and its number there, from 0."""
+        file = next((file for file in reversed(self.seen) if file.first <= row), self.seen[0])
+        return {"file": file.name, "row": row - file.first}
+
+    def verdict(self) -> list[str]:
+        """A line for each alarm, or one if there is none."""
+        if not self.alarms:
+            return [
+                f"No drift detected in {counted(self.rows, 'row')} (one false alarm in {self.monitor.ert:,.0f} rows on average)"
+            ]
+        lines = []
+        for alarm in self.alarms:
+            if alarm.since is None:
+                lines.append(f"Drift detected at row {alarm.row:,}")
+                continue
+            row, low, high = alarm.since
+            place = self.place(row)
+            where = f"row {place['row']:,} of {printable(place['file'])}"
+            lines.append(f"Drift detected since row {row:,} (95 % CI {low:,}-{high:,}): {where}")
+        return lines
+
+    def _watch(self, name: str) -> None:
+        """All rows of a file, batch by batch."""
+        from reduset import io
+        from reduset.report import Alarm, WatchedFile
+
+        identity = identities([name])[0]
+        first, dropped = self.rows, 0
+        batches = io.batches([name], **self._reference.reading_of([Path(name)]))
+        try:
+            for table in batches:
+                had_alarm = self.monitor.alarm_
+                self.monitor.update(self._reference.rows(table))
+                dropped += table.dropped
+                if self.monitor.alarm_ and not had_alarm:
+                    since, row = self.monitor.since_, self._before + int(self.monitor.alarmed_at_ or 0)
+                    shifted = None if since is None else tuple(self._before + int(each) for each in since)
+                    self.alarms.append(Alarm(row, shifted))  # type: ignore[arg-type]
+                if self.alarms and not self._request.go_on:
+                    break
+        finally:
+            batches.close()
+        self.notes += [f"{name}: {text}" for text in batches.notes(dropped)]
+        history = self.history()
+        within = [value for row, value in zip(history["row"], history["statistic"], strict=True) if row >= first]
+        self.seen.append(WatchedFile(name, first, self.rows - first, max(within, default=0.0)))
+        self._identities[identity[0]] = identity
+
+    def _keep(self) -> None:
+        if self._request.checkpoint is None:
+            return
+        about = {
+            "command": COMMAND,
+            "asked": _settings(self._request),
+            "files": list(self._identities.values()),
+            "seen": [vars(file) for file in self.seen],
+            "alarms": [vars(alarm) for alarm in self.alarms],
+            "before": self._before,
+        }
+        self.monitor.checkpoint(self._request.checkpoint, about)
+
+    def _resume(self, path: Path, names: Sequence[str]) -> None:
+        """The files and alarms of a checkpoint; that of another run raises an error."""
+        from reduset.report import Alarm, WatchedFile
+
+        about = self.monitor.about_
+        if about.get("command") != COMMAND:
+            raise ValueError(f"{path} is not a checkpoint of `{COMMAND}`; give --checkpoint another name")
+        try:
+            settings = dict(about["asked"])
+            self._identities = {str(identity[0]): list(identity) for identity in about["files"]}
+            self.seen = [WatchedFile(**file) for file in about["seen"]]
+            self.alarms = [Alarm(int(alarm["row"]), alarm["since"] and tuple(alarm["since"])) for alarm in about["alarms"]]
+            self._before = int(about["before"])
+        except (KeyError, TypeError, ValueError, IndexError) as error:
+            raise ValueError(f"{path} lacks the files of its run; remove it to start again") from error
+        for option, value in _settings(self._request).items():
+            if settings.get(option) != value:
+                raise ValueError(
+                    f"{path} is the checkpoint of another run: {option} was {settings.get(option)}, and is now {value}. Use the "
+                    "same options to resume, or remove the file to start again"
+                )
+        for identity in identities(names):
+            if self._identities.get(identity[0], identity) != identity:
+                raise ValueError(f"{identity[0]} was changed after it was watched; remove {path} to start again")
 
 
-def _line(seen: WatchedFile, alarm: Alarm | None, width: int) -> str:
-    """One line a file."""
-    text = f"{_short(seen.name):<{width}}  {seen.rows:>9,} rows  up to {max(seen.highest, 0.0):5.2f} of 1"
-    return text if alarm is None else f"{text}  ALARM at row {alarm.row - seen.first:,}"
-
-
-def _verdict(watch: Watch) -> list[str]:
-    """What there is to say in the end."""
-    if not watch.alarms:
-        return [f"no drift in {watch.rows:,} rows; as long as there is none an alarm comes once in {watch.monitor.ert:,.0f} rows"]
-    return [_began(alarm, watch) for alarm in watch.alarms]
-
-
-def _began(alarm: Alarm, watch: Watch) -> str:
-    if alarm.since is None:
-        return f"DRIFT, noticed at row {alarm.row:,}"
-    row, low, high = alarm.since
-    place = watch.place(row)
-    where = f": row {place['row']:,} of {printable(place['file'])}"
-    return f"DRIFT since row {row:,}, most likely between {low:,} and {high:,}{where}"
-
-
-def _facts(watch: Watch, written: list[Path]) -> dict[str, Any]:
-    """All that was seen, in plain values."""
-    alarms = [vars(each) | {"where": None if each.since is None else watch.place(each.since[0])} for each in watch.alarms]
-    return {
-        "alarm": bool(watch.alarms),
-        "alarms": alarms,
-        "rows": watch.rows,
-        "ert": watch.monitor.ert,
-        "files": [vars(each) for each in watch.seen],
-        "notes": watch.notes,
-        "written": written,
-    }
+def _settings(request: WatchCommand) -> dict[str, Any]:
+    """Everything that an alarm depends on, as plain values by the names of options."""
+    reading = {f"--{name.replace('_', '-')}": value for name, value in request.reading().items()}
+    watching = {"--ert": request.ert, "--thin": request.thin, "--seed": request.seed, "--scales": request.scales}
+    return {"REFERENCE": identities([str(request.reference)])[0], **watching, **reading}
 
 
 def _short(name: str) -> str:
-    text = printable(Path(name).name)
-    return text if len(text) <= LONGEST else "…" + text[1 - LONGEST :]
+    return shortened(printable(Path(name).name), LONGEST_NAME)

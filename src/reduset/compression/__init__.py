@@ -6,10 +6,11 @@ May import: select, certificate, weights, mean, kernels, and tables of io.
 from reduset._messages import NotReachedWarning
 from reduset.compression.compressing import compress, compress_quietly
 from reduset.compression.given_atoms import weigh
-from reduset.compression.grouped import SQUARE_ROOT, quotas
-from reduset.compression.plan import TOL
+from reduset.compression.grouped import QUOTAS, SQUARE_ROOT, quotas
+from reduset.compression.plan import PIECE_HINTS, PIECES, TOL
 from reduset.compression.prefixes import Path
 from reduset.compression.result import Compression
+from reduset.compression.summary import above_random_rows
 from reduset.compression.target import Run
 
 __all__ = ["Compression", "NotReachedWarning", "Path", "compress", "weigh"]

@@ -5,7 +5,7 @@ For embeddings and other rows with many columns, by the million: in memory, in m
 May import: `io`, `_validate`, `_engine`.
 """
 
-from reduset.covers.covering import cover
+from reduset.covers.covering import METRICS, cover
 from reduset.covers.result import Cover
 
 __all__ = ["Cover", "cover"]

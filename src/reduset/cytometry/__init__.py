@@ -8,6 +8,7 @@ May import: the public names of all packages but `cli`.
 """
 
 from reduset.cytometry.annotated import cells_to_anndata, to_anndata
+from reduset.cytometry.cleaning import STEPS
 from reduset.cytometry.comparing import Differences, compare
 from reduset.cytometry.design import Design, DesignError, design_of
 from reduset.cytometry.distance_tests import WholeTest, compare_whole

@@ -3,7 +3,7 @@
 May import: mean, kernels, `_engine`.
 """
 
-from reduset.mixture.component_mean import ComponentMean
+from reduset.mixture.component_mean import ComponentMean, SmallMean, as_density
 from reduset.mixture.mixture import Mixture
 
 __all__ = ["ComponentMean", "Mixture"]

@@ -3,6 +3,7 @@
 May import: compression and what is below it.
 """
 
+from reduset.model.columns import column_differences
 from reduset.model.model import Model
 
 __all__ = ["Model"]

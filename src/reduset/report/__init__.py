@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from reduset.report.cohort import write_cohort
-    from reduset.report.compression import write_compression
+    from reduset.report.compression import oversmoothing_note, write_compression
     from reduset.report.displays import AtomsDisplay, DensityDisplay, PathDisplay, ProfileDisplay
     from reduset.report.drift import write_drift
     from reduset.report.drift_figure import DriftDisplay
     from reduset.report.maps import CohortDisplay, EmbeddingDisplay
     from reduset.report.segmentation import write_segmentation
     from reduset.report.sketch import write_sketch
-    from reduset.report.watch import write_watch
+    from reduset.report.watch import Alarm, WatchedFile, write_watch
 
 __all__ = [
     "AtomsDisplay",
@@ -36,6 +36,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Alarm": "watch",
     "AtomsDisplay": "displays",
     "CohortDisplay": "maps",
     "DensityDisplay": "displays",
@@ -43,6 +44,8 @@ _HOMES = {
     "EmbeddingDisplay": "maps",
     "PathDisplay": "displays",
     "ProfileDisplay": "displays",
+    "WatchedFile": "watch",
+    "oversmoothing_note": "compression",
     "write_cohort": "cohort",
     "write_compression": "compression",
     "write_drift": "drift",

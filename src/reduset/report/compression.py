@@ -75,7 +75,7 @@ def write_compression(path: _archive.Path_, model: Model) -> None:
             [words.plain(model.about.get("sources") or []), columns_of(model.columns)],
             _cards(model, shown),
             aside(words.error(model.certificate, piece=model.piece)),
-            notice(words.wide(wide_columns(model), len(model.columns), is_whitened(model))),
+            notice(oversmoothing_note(model)),
         ),
         [_by_size(model, shown), _slider(model, shown), _by_bandwidth(model), _densities(model), _columns(model), _heaviest(model)],
         ["densities.js", "profile.js", "compression.js"],
@@ -83,6 +83,11 @@ def write_compression(path: _archive.Path_, model: Model) -> None:
         settings={"Kernel": repr(model.mean.kernel), "Columns": model.columns},
         data={"piece": model.piece, "profile": None} | _atoms(model),
     )
+
+
+def oversmoothing_note(model: Model) -> str:
+    """A sentence on columns that the bandwidth smooths into a single mode; empty if there are none."""
+    return words.wide(wide_columns(model), len(model.columns), is_whitened(model))
 
 
 def _cards(model: Model, path: PathFigure) -> list[words.Card]:
