@@ -11,7 +11,7 @@ import typer
 
 from reduset._describe import percent
 from reduset._messages import printable
-from reduset.cli import messages, targets
+from reduset.cli import messages, streaming, targets
 from reduset.cli import options as o
 from reduset.cli.app import DONE, NOT_REACHED, command
 
@@ -146,14 +146,13 @@ class CompressCommand(o.Reading, o.Seeded, o.Writing):
 
     def run(self) -> int:
         """Run it; the exit code."""
-        from reduset.cli import streaming
         from reduset.io import Work, read_for
         from reduset.mean import KernelMean
         from reduset.model import Model, column_differences
 
         self.check()
         if self.stream:
-            return streaming.run(self)
+            return self._stream()
         work = Work(
             *WORK, "the rows, and the work on them,", "choose fewer --columns, or read them in batches: --stream --size 500"
         )
@@ -172,6 +171,17 @@ class CompressCommand(o.Reading, o.Seeded, o.Writing):
             way_out = "raise --size or --tol" if self.searches else "raise --max-size, or widen --bandwidth"
             messages.note(f"the tolerance was not reached; {way_out}", self.quiet)
         return DONE if small.reached else NOT_REACHED
+
+    def _stream(self) -> int:
+        """Compress the rows as a stream; the exit code."""
+        from reduset.model import Model
+
+        small, sample, batches, notes, checkpoint = streaming.compressed(self)
+        notes = [*notes, *above_random_rows(self, small)]
+        notes = write(self, batches, sample.atoms, notes, partial(Model.of_stream, sample, small, batches.columns))
+        checkpoint.remove()
+        tell(self, small, batches.columns, notes, resumed=checkpoint.resumed)
+        return DONE
 
 
 def _compressed(request: CompressCommand, table: Table) -> Compression:

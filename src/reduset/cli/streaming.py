@@ -12,16 +12,17 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from reduset.cli import compress, messages, targets
+from reduset.cli import messages, targets
 from reduset.cli import options as o
-from reduset.cli.app import DONE
 
 if TYPE_CHECKING:
+    from reduset.cli.compress import CompressCommand
+    from reduset.compression import Compression
     from reduset.io import Batches, Table
+    from reduset.mean import KernelMean
     from reduset.stream import StreamCompressor
 
 MEDIAN = "median"  # the default bandwidth
@@ -30,16 +31,16 @@ CHECKPOINT_SECONDS = 30.0
 COMMAND = "reduset compress --stream"
 
 
-def run(request: compress.CompressCommand) -> int:
-    """Compress a stream of rows; the exit code."""
+def compressed(request: CompressCommand) -> tuple[Compression, KernelMean, Batches, list[str], Checkpoint]:
+    """The compression of a stream, a sample of its rows, the batches that were read, notes, and the checkpoint."""
     from reduset import io
     from reduset._messages import quietly
-    from reduset.model import Model
 
     _check(request)
     files = io.files_of(request.data)
     checkpoint = Checkpoint(request, _settings(request, files))
-    compressor, rows, dropped = checkpoint.resume()
+    compressor, dropped = checkpoint.resume()
+    rows = checkpoint.resumed
     batches = io.batches(files, start=rows, **request.reading())
     if rows:
         messages.note(f"resumed after {rows:,} rows from {request.checkpoint}", request.silent)
@@ -66,17 +67,13 @@ def run(request: compress.CompressCommand) -> int:
     finally:
         batches.close()
     sample = compressor.sample()
-    notes = [*batches.notes(dropped), *_first_rows(compressor, batches, request), *compress.above_random_rows(request, small)]
+    notes = [*batches.notes(dropped), *_first_rows(compressor, batches, request)]
     if sample.size < small.n_samples:
         notes.append(f"marginal densities are those of {sample.size:,} random rows")
-    make = partial(Model.of_stream, sample, small, batches.columns)
-    notes = compress.write(request, batches, sample.atoms, notes, make)
-    checkpoint.remove()
-    compress.tell(request, small, batches.columns, notes, resumed=rows)
-    return DONE
+    return small, sample, batches, notes, checkpoint
 
 
-def _check(request: compress.CompressCommand) -> None:
+def _check(request: CompressCommand) -> None:
     """Raise an error for options that need all rows at once."""
     whole = o.given(tol=request.tol, plateau=request.plateau, max_size=request.max_size)
     whole |= {"select": True} if request.select != "auto" else {}
@@ -89,7 +86,7 @@ def _check(request: compress.CompressCommand) -> None:
         raise ValueError("--stream needs --size, the number of atoms, such as --size 500")
 
 
-def _settings(request: compress.CompressCommand, files: list[str]) -> dict[str, Any]:
+def _settings(request: CompressCommand, files: list[str]) -> dict[str, Any]:
     """Everything that the result depends on, as plain values by the names of options."""
     return {
         "files": identities(files),
@@ -104,7 +101,7 @@ def _settings(request: compress.CompressCommand, files: list[str]) -> dict[str, 
     }
 
 
-def _begun(request: compress.CompressCommand, table: Table) -> StreamCompressor:
+def _begun(request: CompressCommand, table: Table) -> StreamCompressor:
     """A compressor whose scales and covariance are those of the first rows."""
     from reduset.stream import StreamCompressor
 
@@ -114,7 +111,7 @@ def _begun(request: compress.CompressCommand, table: Table) -> StreamCompressor:
     return StreamCompressor(kernel, request.size or 0, request.seed, weights=request.weighting or "free")
 
 
-def _first_rows(compressor: StreamCompressor, batches: Batches, request: compress.CompressCommand) -> list[str]:
+def _first_rows(compressor: StreamCompressor, batches: Batches, request: CompressCommand) -> list[str]:
     """Notes on what the first rows determined, because a stream is read once."""
     n, rule, notes = compressor.n_samples_seen_, o.number_or_rule(request.bandwidth or MEDIAN), []
     first = f"of the first rows, at most {compressor.buffer:,} of them"
@@ -147,22 +144,22 @@ def identities(names: Sequence[str]) -> list[list[Any]]:
 class Checkpoint:
     """The checkpoint of a run, if one was asked for."""
 
-    def __init__(self, request: compress.CompressCommand, settings: dict[str, Any]) -> None:
+    def __init__(self, request: CompressCommand, settings: dict[str, Any]) -> None:
         self.path = request.checkpoint
         if self.path is not None:
             targets.check_place(self.path, request.data)
             for other in (request.output, request.report):
                 if other is not None and os.path.abspath(other) == os.path.abspath(self.path):
                     raise ValueError(f"{self.path} cannot be the checkpoint and the output; give one of them another name")
-        self.rows = 0  # rows of the files before the checkpoint
+        self.rows = self.resumed = 0  # rows of the files before the checkpoint, now and at the start
         self._settings = settings
         self._seconds = CHECKPOINT_SECONDS if request.checkpoint_every is None else request.checkpoint_every
         self._written = time.monotonic()
 
-    def resume(self) -> tuple[StreamCompressor | None, int, int]:
-        """The compressor of the checkpoint, if there is one, the rows it has read, and how many of these were omitted."""
+    def resume(self) -> tuple[StreamCompressor | None, int]:
+        """The compressor of the checkpoint, if there is one, and how many of its rows were omitted."""
         if self.path is None or not self.path.exists():
-            return None, 0, 0
+            return None, 0
         from reduset.stream import StreamCompressor
 
         compressor = StreamCompressor.resume(self.path)
@@ -179,8 +176,8 @@ class Checkpoint:
                 f"{self.path} is the checkpoint of another run: {'; '.join(differences[:3])}{more}. Use the same options and files "
                 "to resume, or remove it to start again"
             )
-        self.rows = about["rows"]
-        return compressor, self.rows, about["dropped"]
+        self.rows = self.resumed = about["rows"]
+        return compressor, about["dropped"]
 
     def keep(self, compressor: StreamCompressor, rows: int, dropped: int, now: bool = False) -> None:
         """Write it if enough time has passed, or now."""
