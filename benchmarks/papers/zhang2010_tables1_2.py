@@ -27,7 +27,7 @@ from reduset.modes.mean_shift import mean_shift
 
 TITLE = "Zhang & Kwok 2010, Tables I and II, Figure 2: mean shift with a kd-tree and on few components"
 TIMED = True
-SOURCES = ("simplification", "modes/mean_shift.py", "modes/steps.py", "modes/estimator.py", "_engine/components.py")
+SOURCES = ("simplification", "modes/mean_shift.py", "modes/estimator.py", "_engine/components.py")
 
 IMAGES = ("china", "chelsea", "mondrian_painting", "coffee")
 BANDWIDTH, RADIUS, REACH = 6.0, 25.0, 3.0  # levels, levels, bandwidths

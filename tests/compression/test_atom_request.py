@@ -180,7 +180,7 @@ def test_mean_shift_takes_the_papers_projection():
 
 
 def test_a_mixture_has_no_plateau():
-    with pytest.raises(ValueError, match="plateau=1e-08 goes with via='atoms'"):
+    with pytest.raises(ValueError, match="plateau=1e-08 needs via='atoms'"):
         SparseMeanShift(via="mixture", plateau=1e-8).fit(points())
     with pytest.raises(ValueError, match="plateau=1e-08 goes with atoms"):
         CohortMap("kl", pieces="components", plateau=1e-8).fit([points(50), points(60)])

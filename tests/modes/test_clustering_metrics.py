@@ -113,7 +113,7 @@ def test_ends_as_far_apart_as_the_radius_agree():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((np.zeros((3, 2)), np.zeros((2, 2)), 1.0), "ends and others .*got 3 and 2 rows"),
+        ((np.zeros((3, 2)), np.zeros((2, 2)), 1.0), "ends and others .*got 3 and 2"),
         ((np.zeros((3, 2)), np.zeros((3, 1)), 1.0), "others must have 2 columns"),
         ((np.zeros(3), np.zeros(3), 1.0), "ends must have two dimensions"),
         ((np.zeros((3, 2)), np.zeros((3, 2)), 0.0), "radius .*got 0.0"),

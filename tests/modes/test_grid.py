@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from reduset import Gaussian, KernelMean
-from reduset.modes.grid import binned, cells
+from reduset.modes.component_density import binned, cells
 
 
 def mean_of(X, h, w=None):

@@ -37,7 +37,7 @@ def test_a_step_is_the_definition(covariance, dtype):
     w = np.random.default_rng(1).uniform(size=150)
     mean = mean_of(X, 0.8, w, covariance)
     starts = blobs(20, seed=3)
-    found = mean_shift(mean, starts, most=1, meet=0)
+    found = mean_shift(mean, starts, max_steps=1, meet=0)
     np.testing.assert_allclose(found.ends, oracle.plain_mean_shift(mean, starts, 1), rtol=1e-5, atol=1e-6)
     assert found.steps == 1
 
@@ -78,8 +78,8 @@ def test_ends_are_stationary(meet):
 
 def test_no_more_steps_than_allowed():
     mean = mean_of(blobs())
-    assert mean_shift(mean, blobs(), most=3).steps == 3
-    free = mean_shift(mean, blobs(), most=10_000)
+    assert mean_shift(mean, blobs(), max_steps=3).steps == 3
+    free = mean_shift(mean, blobs(), max_steps=10_000)
     assert free.steps < 10_000
 
 

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from cases import COVARIANCE
 from reduset import Gaussian, KernelMean, Mixture
 from reduset.modes import clustering_distance
-from reduset.modes.mean_shift import find_modes, mean_shift, merge_modes
-from reduset.modes.steps import MixtureAscent
+from reduset.modes.mean_shift import MixtureAscent, find_modes, mean_shift, merge_modes
 
 SHAPES = ["spherical", "diag", "full"]
 SHAPE = pytest.mark.parametrize("shape", SHAPES)
@@ -52,7 +51,7 @@ def plain_step(f, y):
 def test_a_step_is_the_definition_however_far(shape, d, far):
     f = mixture(shape, d=d)
     starts = far * np.random.default_rng(1).normal(size=(9, d))
-    found = mean_shift(f, starts, most=1, meet=0)
+    found = mean_shift(f, starts, max_steps=1, meet=0)
     np.testing.assert_allclose(found.ends, [plain_step(f, y) for y in starts], rtol=1e-8, atol=1e-8 * far)
 
 
@@ -136,7 +135,7 @@ def test_components_far_apart_are_modes_and_starts_go_to_their_own(shape):
 def test_one_component_is_reached_in_one_step():
     f = Mixture([2.0], [[1.0, -1.0]], [[[2.0, 0.5], [0.5, 1.0]]])
     starts = np.array([[0.0, 0.0], [5.0, 5.0], [1e6, 1e6], [-1e150, 0.0]])
-    found = mean_shift(f, starts, most=1)
+    found = mean_shift(f, starts, max_steps=1)
     np.testing.assert_allclose(found.ends[:3], [[1.0, -1.0]] * 3, atol=1e-9)
     assert np.isfinite(found.ends).all()
 

@@ -461,7 +461,7 @@ def test_progress_is_reported():
         ({"size": 0}, ValueError, "size .*got 0"),
         ({"size": 5, "tol": 0.1}, ValueError, "give at most one of size, tol, plateau and radius, got size=5 and tol=0.1"),
         ({"via": "bins"}, ValueError, "via .*got 'bins'"),
-        ({"radius": 1.0}, ValueError, "radius=1.0 is of a mixture's groups; use via='mixture'"),
+        ({"radius": 1.0}, ValueError, "radius=1.0 needs via='mixture'"),
         ({"radius": 0.0, "via": "mixture"}, ValueError, "radius .*got 0.0"),
         (
             {"radius": 1.0, "size": 3, "via": "mixture"},

@@ -255,7 +255,9 @@ def test_bad_options_are_named(options, error, message):
 
 
 def test_floats_beyond_white_are_warned_of():
-    with pytest.warns(UserWarning, match="go to 255, so that colour outweighs position; divide them by 255"):
+    with pytest.warns(
+        UserWarning, match="go to 255, so that colour outweighs position; divide them by the value of white, such as 255"
+    ):
         cut(255.0 * KINDS["RGB float"] / KINDS["RGB float"].max(), bandwidth=20.0)
 
 

@@ -31,7 +31,6 @@ INNER_IMPORTS = {
     "stream": 16,
     "sketching": 12,
     "density": 11,
-    "modes": 8,
     "proportions": 2,
     "cohort": 16,
     "distributed": 24,

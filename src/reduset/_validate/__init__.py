@@ -27,7 +27,8 @@ from reduset._validate.parameters import (
     squares_summable,
     weights,
 )
-from reduset._validate.rows import naming_columns
+from reduset._validate.rows import naming_columns, of_estimator
+from reduset._validate.rows import weights as row_weights
 from reduset._validate.values import (
     at_least,
     between,
@@ -66,9 +67,11 @@ __all__ = [
     "merged_integers",
     "missing",
     "naming_columns",
+    "of_estimator",
     "one_of",
     "points",
     "positive",
+    "row_weights",
     "same_columns",
     "seeded",
     "shortened",

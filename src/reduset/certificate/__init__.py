@@ -5,6 +5,6 @@ May import: mean, kernels, weights, `_engine`.
 """
 
 from reduset.certificate.by_scale import ErrorProfile
-from reduset.certificate.certificate import Certificate
+from reduset.certificate.certificate import Certificate, at_bandwidth
 
 __all__ = ["Certificate", "ErrorProfile"]

@@ -41,8 +41,7 @@ class DemoCommand(o.Writing):
         from reduset.compression import compress
         from reduset.mean import KernelMean
         from reduset.model import Model
-        from reduset.modes import segment
-        from reduset.modes.segmentation import features
+        from reduset.modes import features, segment
         from reduset.report import write_compression, write_segmentation
         from reduset.sketching import sketch
 

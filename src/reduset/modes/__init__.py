@@ -1,10 +1,10 @@
-"""Modes and clusters: mean shift on few atoms, segments of images, and how far two clusterings are apart.
+"""Modes and clusters: mean shift on few atoms, segments of images, and distances between clusterings.
 
-May import: simplification, compression and what is below them.
+May import: simplification, compression and the packages below them.
 """
 
 from reduset.modes.clustering_metrics import clustering_distance, discrepancy_index
-from reduset.modes.estimator import SparseMeanShift, segment
-from reduset.modes.segmentation import Segmentation, features
+from reduset.modes.estimator import SparseMeanShift
+from reduset.modes.segmentation import Segmentation, features, pixels, segment
 
 __all__ = ["Segmentation", "SparseMeanShift", "clustering_distance", "discrepancy_index", "segment"]

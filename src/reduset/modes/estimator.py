@@ -1,4 +1,4 @@
-"""Clusters as the basins of a density's modes: mean shift on few atoms or components, behind scikit-learn's interface.
+"""Clusters as the basins of a density's modes: mean shift on few atoms or components, with scikit-learn's interface.
 
 One compression or simplification, O(n·m), then steps of O(m) a point instead of O(n).
 """
@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import ArrayLike
-from scipy.spatial import cKDTree
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
@@ -21,7 +19,6 @@ from reduset._engine import as_given, nearest, on_device, take_on_device, to_dev
 from reduset._messages import warn
 from reduset._progress import Progress
 from reduset._types import (
-    Array,
     BandwidthLike,
     Floats,
     Labels,
@@ -32,24 +29,18 @@ from reduset._types import (
     SelectorLike,
     WeightsLike,
 )
-from reduset._validate import rows as _rows
-from reduset._validate import seeded
-from reduset.certificate import Certificate
-from reduset.certificate.certificate import at_bandwidth
-from reduset.compression import Compression, NotReachedWarning
-from reduset.compression.atom_request import AtomRequest, at_most_one
-from reduset.compression.compressing import evaluated
+from reduset._validate import of_estimator, row_weights, seeded
+from reduset.certificate import Certificate, at_bandwidth
+from reduset.compression import AtomRequest, Compression, NotReachedWarning, at_most_one, evaluated
 from reduset.kernels import Gaussian
 from reduset.mean import KernelMean
 from reduset.mixture import Mixture
-from reduset.modes.component_density import full_mixture, gathered, simplified_density
-from reduset.modes.mean_shift import MOST_STEPS, Ascent, find_modes, mean_shift
-from reduset.modes.segmentation import Segmentation, features, flat, pixels
-from reduset.modes.steps import AscentDensity, KernelMeanAscent, MixtureAscent
+from reduset.modes.component_density import binned_if_large, simplified_density
+from reduset.modes.mean_shift import MAX_STEPS, Ascent, AscentDensity, KernelMeanAscent, MixtureAscent, find_modes, mean_shift
 from reduset.simplification import Simplification
 from reduset.weights import is_signed
 
-LEAST_ATOMS, MOST_ATOMS = 500, 1000
+MIN_ATOMS, MAX_ATOMS = 500, 1000
 
 
 @seeded
@@ -60,36 +51,34 @@ class SparseMeanShift(ClusterMixin, BaseEstimator):
     Parameters
     ----------
     bandwidth : float, str or None
-        Of the Gaussian, a number or a rule of `reduset.bandwidth`; None means "mode_clustering".
+        Of the Gaussian, a number or a rule of `reduset.bandwidth`. Default: "mode_clustering".
     via : "atoms" or "mixture"
-        What stands for the density: atoms of its own bandwidth, as `compress` finds them, or components with covariances of their
-        own, as `simplify` does: fewer, but each costs more.
+        How the density is approximated: by atoms with its bandwidth, as in `compress`, or by components with their own covariances,
+        as in `simplify`. Fewer components suffice, but each costs more.
     tol : float, optional
-        The largest relative L2 error of the density. If ``max_size`` atoms do not reach it, these are used, with a warning.
+        The largest relative L2 error of the density. If ``max_size`` atoms do not reach it, a warning is given.
     size : int, optional
-        The number of atoms or components, instead of ``tol``; as many as there are points, or more, climbs the full density. If
-        nothing is given, 500 atoms or √n, whichever is more; or with "mixture" as ``radius=2 * bandwidth``, which is as fine as
-        modes of that bandwidth can be told apart (100 components where that takes more than ``max_size``).
+        The number of atoms or components, instead of ``tol``; n or more climbs the full density. The default is 500 atoms, or √n if
+        that is more. With "mixture" it is ``radius=2 * bandwidth``, the finest at which modes are distinct. If this needs more than
+        ``max_size`` components, it is 100 components.
     radius : float, optional
-        With "mixture", instead of ``size``: as many groups of points as have this radius, each a component. In the units of X.
+        With "mixture", instead of ``size``: the radius of the groups of rows that become a component each, in the units of X.
     max_size : int, "sqrt" or function of n
-        The most atoms or components with ``tol``, the most atoms with ``plateau``. "sqrt" is the largest integer below √n.
+        The maximum number of atoms or components with ``tol`` or ``plateau``. "sqrt" is the largest integer below √n.
     finish : bool, optional
-        Whether the few places at which points come to rest climb on from there on the density of all rows (gathered in cells of a
-        third of a bandwidth, where they are many), so that the modes are its own and none that the few atoms or components make.
-        By default with "mixture"; False is the papers' way.
+        Whether the limits of the points continue on the density of all rows, whose modes are then exact. Many rows are first
+        gathered in cells of a third of a bandwidth. The default is True with "mixture"; False is the form of the papers.
     merge : float
-        Modes within so many bandwidths of each other are one. (Saddles on which points stop are none.)
+        Modes within this number of bandwidths are merged. Saddles on which points stop are not modes.
     cluster_all : bool
-        Whether points farther than ``orphan`` bandwidths from where any point comes to rest belong to the mode they climb to, or
-        are labelled −1.
+        Whether points farther than ``orphan`` bandwidths from every limit get the label of their mode, or −1.
     orphan : float
     max_iter : int
-        The most steps of a point.
+        The maximum number of steps of a point.
     progress : bool or function of (stage, done, total)
     random_state : int, RandomState, Generator or None
     select : selector or its name
-        How the atoms are chosen, as in `compress`.
+        How the atoms are selected, as in `compress`.
     plateau : float, optional
         With "atoms", instead of ``size`` or ``tol``: stop at the first atom that adds at most this proportion of the energy added
         since the first. The 2017 paper sets ``select="kcenter", plateau=1e-8, max_size="sqrt"``.
@@ -100,11 +89,11 @@ class SparseMeanShift(ClusterMixin, BaseEstimator):
     ----------
     cluster_centers_ : (k, d) the modes, the highest first
     labels_ : (n,)
-    ends_ : (n, d) where each point came to rest
-    n_iter_ : the most steps that a point took
-    mean_, compression_ : the atoms that are climbed, and how they were found (None for the full density); None with "mixture"
+    ends_ : (n, d) the limit of each point
+    n_iter_ : the maximum number of steps
+    mean_, compression_ : the atoms, and their compression (None for the full density); None with "mixture"
     mixture_, simplification_ : the same for components; None with "atoms"
-    certificate_, bandwidth_ : what was lost, and the bandwidth
+    certificate_, bandwidth_ : the approximation error, and the bandwidth
 
     Examples
     --------
@@ -124,12 +113,12 @@ class SparseMeanShift(ClusterMixin, BaseEstimator):
     tol: float | None = None
     size: int | None = None
     radius: float | None = None
-    max_size: MaxSizeLike = MOST_ATOMS
+    max_size: MaxSizeLike = MAX_ATOMS
     finish: bool | None = None
     merge: float = 1.0
     cluster_all: bool = True
     orphan: float = 3.0
-    max_iter: int = MOST_STEPS
+    max_iter: int = MAX_STEPS
     progress: ProgressLike = False
     random_state: SeedLike = None
     select: SelectorLike = "auto"
@@ -150,41 +139,40 @@ class SparseMeanShift(ClusterMixin, BaseEstimator):
         merge = _validate.positive(self.merge, "merge", "it is a number of bandwidths")
         _validate.whole(self.max_iter, "max_iter", 1)
         rule = "mode_clustering" if self.bandwidth is None else self.bandwidth
-        weights = None if sample_weight is None else _rows.weights(sample_weight, given, len(X))
+        weights = None if sample_weight is None else row_weights(sample_weight, given, len(X))
         full = KernelMean.from_samples(X, Gaussian(rule, normalized=True, space="l2"), weights)
         self.bandwidth_ = cast(Gaussian, full.kernel).width
-        self._fit_surrogate(full)
+        self._fit_approximation(full)
         density = self._ascent_density()
-        found = self._ascend(density, X)
-        self._limits = found.limits
+        ascent = self._ascend(density, X)
+        self._limits = ascent.limits
         if self._finishes(full.size):
-            density = KernelMeanAscent(gathered(full, self.bandwidth_)[0])
-            last = self._ascend(density, found.limits)
+            density = KernelMeanAscent(binned_if_large(full, self.bandwidth_)[0])
+            final = self._ascend(density, ascent.limits)
         else:
-            last = Ascent(found.limits, np.arange(len(found.limits)), 0, 0)
-        self.cluster_centers_, mode_of = find_modes(density, last.limits, merge, self.max_iter)
-        self._mode_of = mode_of[last.owner]
-        self.ends_ = as_given(take_on_device(last.ends, found.owner), given)
-        self.n_iter_ = found.steps + last.steps
-        self.labels_: Labels = as_given(self._without_orphans(density, X, take_on_device(self._mode_of, found.owner)), given)
+            final = Ascent(ascent.limits, np.arange(len(ascent.limits)), 0, 0)
+        self.cluster_centers_, mode_of = find_modes(density, final.limits, merge, self.max_iter)
+        self._mode_of = mode_of[final.owner]
+        self.ends_ = as_given(take_on_device(final.ends, ascent.owner), given)
+        self.n_iter_ = ascent.steps + final.steps
+        self.labels_: Labels = as_given(self._without_orphans(density, X, take_on_device(self._mode_of, ascent.owner)), given)
         return self
 
     def _points(self, X: PointsLike, reset: bool = True) -> Floats:
-        """The rows; those on a GPU where they are, where they can climb there."""
+        """The rows; arrays on a GPU stay there if they can climb there."""
         _validate.one_of(self.via, "via", ("atoms", "mixture"))
         if on_device(X) and (self.via != "atoms" or self.finish):
-            raise TypeError("X is an array on a GPU, where only atoms are climbed; use via='atoms', finish=False, or bring X over")
-        return _rows.of_estimator(self, X, reset)
+            raise TypeError("X is an array on a GPU, which needs via='atoms' and finish=False; set these, or move X to the CPU")
+        return of_estimator(self, X, reset)
 
     def _finishes(self, rows: int) -> bool:
-        """Whether places go on to climb the density of all rows, where what they climbed is not that already."""
-        wanted = self.via == "mixture" if self.finish is None else _validate.flag(self.finish, "finish")
+        """Whether the limits continue on the density of all rows, unless it was climbed already."""
+        finish = self.via == "mixture" if self.finish is None else _validate.flag(self.finish, "finish")
         climbed = self.mean_ if self.mixture_ is None else self.mixture_
-        return wanted and climbed is not None and climbed.size < rows
+        return finish and climbed is not None and climbed.size < rows
 
-    def _fit_surrogate(self, full: KernelMean) -> None:
-        """The few atoms or components that are climbed in place of all points."""
-        _validate.one_of(self.via, "via", ("atoms", "mixture"))
+    def _fit_approximation(self, full: KernelMean) -> None:
+        """The atoms or components that are climbed instead of all rows."""
         at_most_one(size=self.size, tol=self.tol, plateau=self.plateau, radius=self.radius)
         request = AtomRequest.of(self)
         if is_signed(request.weights):
@@ -196,40 +184,42 @@ class SparseMeanShift(ClusterMixin, BaseEstimator):
         self.simplification_: Simplification | None = None
         if self.via == "atoms":
             if self.radius is not None:
-                raise ValueError(f"radius={self.radius!r} is of a mixture's groups; use via='mixture', or give tol or size")
-            request = request.or_else(size=max(LEAST_ATOMS, int(np.sqrt(full.size))))
+                raise ValueError(f"radius={self.radius!r} needs via='mixture'; use that, or give tol or size")
+            request = request.or_else(size=max(MIN_ATOMS, int(np.sqrt(full.size))))
             self.compression_ = request.compress_below(full, rng, self.progress)
             if self.compression_ is not None:
                 request.warn_if_not_reached(self.compression_, "the modes of these atoms may differ from those of all points")
-            kept, self.certificate_ = evaluated(full, self.compression_)
-            self.mean_ = cast(KernelMean, kept)  # of atoms
+            mean, self.certificate_ = evaluated(full, self.compression_)
+            self.mean_ = cast(KernelMean, mean)
         else:
             self.mixture_, self.certificate_ = self._simplified(full, request, rng)
 
     def _simplified(self, full: KernelMean, request: AtomRequest, rng: np.random.Generator) -> tuple[Mixture, Certificate]:
         if request.plateau is not None:
-            raise ValueError(f"plateau={self.plateau!r} goes with via='atoms'; give tol, size or radius for a mixture")
+            raise ValueError(f"plateau={self.plateau!r} needs via='atoms'; give tol, size or radius for a mixture")
         if request.size is not None and request.size >= full.size:
-            return full_mixture(full), Certificate.of_nothing_lost(full)
-        most = request.most(full.size)
+            copy = KernelMean(np.array(full.atoms), full.weights, full.kernel)  # the caller may change X
+            return Mixture.from_mean(copy), Certificate.of_nothing_lost(full)
+        max_size = request.most(full.size)
         goals = {name: getattr(self, name) for name in ("tol", "size", "radius") if getattr(self, name) is not None}
         if request.tol is not None:
-            goals["max_size"] = most
-        found, certificate = simplified_density(full, cast(Gaussian, full.kernel), most, rng=rng, progress=self.progress, **goals)
-        if not found.reached:
+            goals["max_size"] = max_size
+        kernel = cast(Gaussian, full.kernel)
+        small, certificate = simplified_density(full, kernel, max_size, rng=rng, progress=self.progress, **goals)
+        if not small.reached:
             warn(
-                f"{request.goal} was not reached with {found.size:,} components, which leave an error of {found.error:.2g}"
+                f"{request.goal} was not reached with {small.size:,} components, whose error is {small.error:.2g}"
                 f"{at_bandwidth(certificate.bandwidth)}: their modes may differ from those of all points. A wider bandwidth, a "
                 "larger tol or a larger max_size reaches it",
                 NotReachedWarning,
             )
-        if self.radius is not None and found.size == 1:
+        if self.radius is not None and small.size == 1:
             warn(
-                f"radius={self.radius:g} covers all rows, so that one component stands for them; it is in the units of X (of an "
-                "image's colours as shares of 1: 25 levels of 8 bits are 25/255)"
+                f"radius={self.radius:g} covers all rows, so there is only one component; it is in the units of X (for the "
+                "colours of an image, 25 levels of 8 bits are 25/255)"
             )
-        self.simplification_ = found
-        return found.mixture, certificate
+        self.simplification_ = small
+        return small.mixture, certificate
 
     def _ascent_density(self) -> AscentDensity:
         if self.mixture_ is None:
@@ -238,75 +228,25 @@ class SparseMeanShift(ClusterMixin, BaseEstimator):
 
     def _ascend(self, density: AscentDensity, X: Any) -> Ascent:
         with closing(Progress(self.progress)) as shown:
-            found = mean_shift(density, X, self.max_iter, report=shown.stage("climb"))
-        if found.unfinished:
+            ascent = mean_shift(density, X, self.max_iter, report=shown.stage("climb"))
+        if ascent.unfinished:
             warn(
-                f"{found.unfinished:,} of {len(X):,} points were still climbing after max_iter={self.max_iter} steps; raise it",
+                f"{ascent.unfinished:,} of {len(X):,} points were still climbing after max_iter={self.max_iter} steps; raise it",
                 ConvergenceWarning,
             )
-        return found
+        return ascent
 
     def predict(self, X: PointsLike) -> Labels:
-        """The cluster of each row of X: that of the fitted points that came to rest nearest to where it does."""
+        """The cluster of each row of X, from the fitted limit that is nearest to its own limit."""
         check_is_fitted(self)
         given, X = X, self._points(X, reset=False)
         density = self._ascent_density()
-        found = self._ascend(density, X)
-        closest, _ = nearest(found.limits, self._limits, density.frame)
-        return as_given(self._without_orphans(density, X, take_on_device(self._mode_of[closest], found.owner)), given)
+        ascent = self._ascend(density, X)
+        closest, _ = nearest(ascent.limits, self._limits, density.frame)
+        return as_given(self._without_orphans(density, X, take_on_device(self._mode_of[closest], ascent.owner)), given)
 
     def _without_orphans(self, density: AscentDensity, X: Any, labels: Labels) -> Labels:
         if self.cluster_all:
             return labels
         _, distance = nearest(X, self._limits, density.frame)
         return np.where(to_device_of(labels, distance) > _validate.positive(self.orphan, "orphan"), -1, labels)
-
-
-def segment(
-    image: ArrayLike, bandwidth: BandwidthLike | None = None, spatial: float = 1.0, min_size: int = 1, **options: Any
-) -> Segmentation:
-    """Cut an image into segments of one colour, by mean shift on position and colour.
-
-    Parameters
-    ----------
-    image : (h, w), (h, w, 3) or (h, w, 4) array
-        Grey, RGB or RGBA; whole numbers of their type's range, or floats. What is transparent counts by its colour all the same.
-    bandwidth : float, str or None
-        In units where colours go from 0 to 1 (floats are taken as they are) and so does the longer side of the image.
-    spatial : float
-        How much the position counts: the longer side, in those units. 0 leaves the position out: colours alone.
-    min_size : int
-        Segments of fewer pixels go to the segment whose mode is nearest.
-    **options : as `SparseMeanShift`
-        A ``radius`` with ``via="mixture"`` is in those units too: 25/255 is 25 levels of 8 bits.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from reduset.modes import segment
-    >>> image = np.zeros((20, 30), np.uint8)
-    >>> image[:, 15:] = 200
-    >>> found = segment(image, bandwidth=0.2, random_state=0)
-    >>> found.count, found.image[0, 0].item(), found.image[0, 29].item()
-    (2, 0, 200)
-    """
-    if _validate.finite(spatial, "spatial") != 0:
-        spatial = _validate.positive(spatial, "spatial", "it is the length of the longer side, or 0 for colours alone")
-    array = pixels(image, alone=spatial == 0)
-    least = _validate.whole(min_size, "min_size", 1)
-    X = features(array, spatial)
-    shift = SparseMeanShift(bandwidth=bandwidth, **options)
-    if not shift.cluster_all:
-        raise ValueError("every pixel belongs to a segment, so cluster_all must be True, got False; leave it out")
-    shift.fit(X)
-    labels = _dissolved(shift.labels_, shift.cluster_centers_, least)
-    coloured = flat(array, labels).reshape(np.shape(image))
-    return Segmentation(labels.reshape(array.shape[:2]), coloured, shift.certificate_, shift.bandwidth_)
-
-
-def _dissolved(labels: Labels, modes: Array, least: int) -> Labels:
-    """Labels 0, 1, … of the segments that are large enough; the pixels of the others go to the nearest of these modes."""
-    counts = np.bincount(labels, minlength=len(modes))
-    kept = np.flatnonzero(counts >= min(least, int(counts.max())))
-    _, closest = cKDTree(modes[kept]).query(modes)
-    return np.asarray(closest, np.int64)[labels]

@@ -1,42 +1,225 @@
-"""Mean shift (Comaniciu & Meer 2002): every point climbs a density to its mode, and modes that are close are one.
+"""Mean shift (Comaniciu & Meer 2002): every point climbs a density to its mode, and close modes are merged.
 
-A step costs O(m) for the m atoms of a kernel mean, or the components of a mixture (`steps`). Trajectories flow together, so those
-that meet within a small part of a bandwidth go on as one: after a few steps of all points, there are few left to move. A point may
-also come to rest on a saddle, or stop short on a ridge: so those that remain are nudged, as Comaniciu & Meer do, and are modes if
-they come back.
+    y ← Σᵢ aᵢ tᵢ / Σᵢ aᵢ,    aᵢ = wᵢ φ(y, tᵢ)                          kernels of one width (Comaniciu & Meer 2002)
+    y ← (Σᵢ aᵢ Hᵢ⁻¹)⁻¹ Σᵢ aᵢ Hᵢ⁻¹ tᵢ,    aᵢ = wᵢ N(y; tᵢ, Hᵢ)         components (Comaniciu, Ramesh & Meer 2001)
+
+With non-negative weights each step goes uphill. exp(−u/2) is convex in u. So, with |z|ᵢ² = zᵀHᵢ⁻¹z, f(x) is at least
+f(y) − ½ Σ aᵢ (|x − tᵢ|ᵢ² − |y − tᵢ|ᵢ²), and the maximum of this bound is the end of the step. f rises by at least ½ Σ aᵢ |x − y|ᵢ²,
+for any covariances, and no step has to be shortened. A step costs O(m·d) a point, or O(m·d²) with full covariances.
+
+Trajectories within a small part of a bandwidth continue as one: after a few steps of all points, few are left to move. A point may
+also stop on a saddle or on a ridge. So the remaining ones are nudged, as Comaniciu & Meer do, and are modes if they return.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 
-from reduset._engine import DevicePoints, array_module, device_of, take_on_device, to_numpy
+from reduset._engine import (
+    SQUARED,
+    DevicePoints,
+    Frame,
+    array_module,
+    as_diagonal,
+    blocks,
+    build_leaves,
+    component_sums,
+    device_of,
+    from_lower_rows,
+    gradient_sums,
+    is_shared,
+    log_peaks,
+    nearest,
+    on_device,
+    take_on_device,
+    to_device_of,
+    to_numpy,
+)
 from reduset._types import Array, Floats, Labels, Report
+from reduset.kernels import Gaussian
 from reduset.mean import KernelMean
-from reduset.mixture import Mixture
-from reduset.modes.grid import cells
-from reduset.modes.steps import AscentDensity, as_ascent, to_data
+from reduset.mixture import Mixture, inverses, solved
+from reduset.modes.component_density import cells
 
-MOST_STEPS = 3000  # along flat ridges points take hundreds, and few are left then: a step of these costs next to nothing
-MEET = 0.05  # bandwidths, the side of a cell in which trajectories are one
-REST = 1e-3  # bandwidths, a step below which a point has arrived
-NUDGE = 0.1  # bandwidths, from which a mode is found again
-FINE = 1e-5  # bandwidths, a step below which a nudged point has arrived: it may have to leave a saddle, where steps are short
+MAX_STEPS = 3000  # on flat ridges the last few points need hundreds, which cost little
+# in bandwidths: trajectories this close continue as one; a shorter step ends a trajectory; the nudge of a mode; a shorter step ends
+# the trajectory of a nudged point, which may have to leave a saddle, where steps are short
+MEET, REST, NUDGE, NUDGED_REST = 0.05, 1e-3, 0.1, 1e-5
+
+MIN_DENSITY = 1e-33  # of the mass: below, single precision has lost the density, and a step leads to the nearest atom
+MIN_VALUE = 1e-200  # of the highest peak: below, contributions are compared by their logarithms
+ENTRIES_PER_BLOCK = 1 << 20
+MAX_EXPONENT = 1e300  # squares of larger numbers overflow
+
+
+class MeanShiftStep(NamedTuple):
+    """A mean-shift step of many points: the new points, their former densities up to a factor, the lengths in bandwidths."""
+
+    points: Array
+    density: Array
+    length: Array
+
+
+class AscentDensity(Protocol):
+    """A density with its mean-shift steps. In the coordinates of its frame a bandwidth is 1."""
+
+    frame: Frame
+
+    def step(self, points: Array) -> MeanShiftStep: ...
+
+    def log_density(self, points: Floats) -> Array: ...
+
+
+def as_ascent(density: KernelMean | Mixture | AscentDensity) -> AscentDensity:
+    """A density with its steps."""
+    if isinstance(density, KernelMean):
+        return KernelMeanAscent(density)
+    return MixtureAscent(density) if isinstance(density, Mixture) else density
+
+
+class KernelMeanAscent:
+    """Mean shift on a Gaussian kernel mean; the unit of length is its bandwidth."""
+
+    def __init__(self, mean: KernelMean) -> None:
+        if not isinstance(mean.kernel, Gaussian):
+            raise TypeError(f"mean shift climbs a Gaussian density, got {mean.kernel!r}")
+        self._mean = mean
+        self._shape = mean.kernel.bump(mean.dimension)
+        self._loops = mean.kernel.frame(mean.atoms, self._shape)  # with φ = exp(−|z|²), where a bandwidth is √½
+        self.frame = mean.kernel.plain_frame(mean.atoms)
+        self._total = float(np.abs(mean.weights).sum())
+        self._weighted_atoms = mean.atoms[mean.weights != 0]
+        self.log_density = mean.log_density
+
+    def step(self, points: Array) -> MeanShiftStep:
+        mean, frame = self._mean, self._loops
+        queries = cast(Array, DevicePoints(points)) if on_device(points) else points
+        value, gradient = gradient_sums(mean.atoms, mean.weights, queries, frame, self._shape.profile, "auto")
+        distant = value <= MIN_DENSITY * self._total
+        move = gradient / (2 * np.where(distant, 1.0, value))[:, None]
+        moved = points + to_data(move, frame.matrix)
+        length = np.sqrt(2 * np.einsum("ij,ij->i", move, move))
+        if distant.any():
+            far = to_numpy(points[distant])  # single precision may not distinguish the atoms
+            closest, distance = nearest(far, self._weighted_atoms, frame, SQUARED, build_leaves(far, frame, np.float64))
+            moved[distant] = to_device_of(points, self._weighted_atoms[closest])
+            length[distant] = to_device_of(points, np.sqrt(2) * distance)
+        return MeanShiftStep(moved, value, length)
+
+
+class MixtureAscent:
+    """Mean shift on a mixture with non-negative weights.
+
+    All is computed in coordinates in which the components' average precision is a multiple of the identity. The unit of length is
+    the width of the narrowest component there, so a fraction of it is at most this fraction of any component's width.
+
+    Parameters
+    ----------
+    mixture : Mixture
+    width : float, optional
+        The unit of length instead: the bandwidth of the approximated density.
+    """
+
+    def __init__(self, mixture: Mixture, width: float | None = None) -> None:
+        if not mixture.is_density or not mixture.mass > 0:
+            raise ValueError(
+                f"mean shift climbs a density, whose weights are not negative; got one of {mixture.weights.min():.3g}. "
+                "Give the positive part, or simplify with density=True"
+            )
+        shared = is_shared(mixture.covariances)
+        covariances = mixture.covariances[:1] if shared else mixture.covariances
+        present = mixture.weights > 0
+        self._weights = mixture.weights[present] / mixture.mass
+        matrix = (
+            _isotropic_frame(self._weights, covariances if shared else covariances[present]) if width is None else 1 / float(width)
+        )
+        self.frame = Frame.around(mixture.means, matrix)
+        self._means = self.frame.apply(mixture.means[present])
+        covariances = _transformed(covariances, matrix)
+        shape = (len(self._means), *covariances.shape[1:])
+        self._covariances = np.broadcast_to(covariances, shape) if shared else covariances[present]
+        self.log_density = mixture.log_density
+
+    def step(self, points: Array) -> MeanShiftStep:
+        z = self.frame.apply(points)
+        d = z.shape[1]
+        sums, _ = component_sums(z, self._weights, self._means, self._covariances, 2)
+        value = sums[0]
+        distant = ~(value > MIN_VALUE)
+        sums = sums[1:] / np.where(distant, 1.0, value)
+        move = np.empty_like(z)
+        near = ~distant
+        move[near] = _solved(sums[d:, near].T, sums[:d, near].T)
+        if distant.any():
+            move[distant] = self._distant_move(z[distant])
+        moved = points + to_data(move, self.frame.matrix)
+        return MeanShiftStep(moved, value, np.sqrt(np.einsum("ij,ij->i", move, move)))
+
+    def _distant_move(self, z: Array) -> Array:
+        """The same step if the density underflows, relative to the largest contribution to each point."""
+        m, d = self._means.shape
+        full = self._covariances.ndim == 3
+        precisions = inverses(self._covariances if full else as_diagonal(self._covariances, d))
+        logs = np.log(self._weights) + log_peaks(self._covariances, d)
+        rows, columns = np.tril_indices(d)
+        move = np.empty_like(z)
+        for a, b in blocks(len(z), max(1, ENTRIES_PER_BLOCK // (m * d))):
+            differences = self._means - z[a:b, None]
+            pulls = np.einsum("mij,qmj->qmi", precisions, differences) if full else precisions * differences
+            with np.errstate(over="ignore"):
+                exponents = np.minimum(0.5 * np.einsum("qmi,qmi->qm", differences, pulls) - logs, MAX_EXPONENT)
+            proportions = np.exp(exponents.min(axis=1, keepdims=True) - exponents)
+            proportions /= proportions.sum(axis=1, keepdims=True)
+            precision = proportions @ (precisions[:, rows, columns] if full else precisions)
+            move[a:b] = _solved(precision, np.einsum("qm,qmi->qi", proportions, pulls))
+        return move
+
+
+def _isotropic_frame(weights: Array, covariances: Array) -> Any:
+    """The matrix of a frame in which the average precision is a multiple of 1 and the narrowest component has width 1."""
+    if covariances.ndim == 1:
+        return float(1 / np.sqrt(covariances.min()))
+    proportions = weights if len(covariances) > 1 else np.ones(1)
+    if covariances.ndim == 2:
+        precision = proportions @ inverses(covariances)
+        return np.sqrt(precision / (covariances * precision).min())
+    root = np.linalg.cholesky(np.tensordot(proportions, inverses(covariances), 1))
+    narrowest = np.linalg.eigvalsh(root.T @ covariances @ root).min()
+    return root / np.sqrt(narrowest)
+
+
+def _transformed(covariances: Array, matrix: float | Array) -> Array:
+    """Covariances in the coordinates of the frame with this matrix."""
+    if np.ndim(matrix) < 2:  # one number, or one per column
+        return np.asarray((covariances * matrix) * matrix)
+    return np.asarray(np.transpose(matrix) @ covariances @ matrix)
+
+
+def _solved(precision: Array, pull: Array) -> Array:
+    """M⁻¹b for each row, with M as lower rows or a diagonal."""
+    d = pull.shape[1]
+    return solved(precision if precision.shape[1] == d else from_lower_rows(precision, d), pull)
+
+
+def to_data(move: Array, matrix: float | Array) -> Array:
+    """A move in the coordinates of a frame, in the coordinates of the data."""
+    return move / matrix if np.ndim(matrix) < 2 else np.asarray(np.linalg.solve(np.transpose(matrix), move.T).T, np.float64)
 
 
 @dataclass(frozen=True)
 class Ascent:
-    """Where mean shift ends."""
+    """The limits of mean shift."""
 
-    limits: Array  # (k, d) the distinct ends
-    owner: Labels  # (n,) which of them is whose
-    steps: int  # the most that any point took
-    unfinished: int  # how many points had not come to rest by then
+    limits: Array  # (k, d) the distinct limits
+    owner: Labels  # (n,) the limit of each point
+    steps: int  # the maximum over the points
+    unfinished: int  # the number of points that were still moving
 
     @property
     def ends(self) -> Array:
@@ -46,86 +229,87 @@ class Ascent:
 def mean_shift(
     density: KernelMean | Mixture | AscentDensity,
     starts: Floats,
-    most: int = MOST_STEPS,
+    max_steps: int = MAX_STEPS,
     meet: float = MEET,
     rest: float = REST,
     report: Report | None = None,
 ) -> Ascent:
-    """Climb from every start, at most ``most`` steps.
+    """Climb from every start.
 
     Parameters
     ----------
-    density : weights not negative
-    starts : (n, d); of those on a GPU ``owner`` of the result lies there too
-    meet : trajectories this close go on as one, in bandwidths (the density's unit of length); 0 keeps them apart
-    rest : a step below which a point has arrived, in bandwidths
+    density : with non-negative weights
+    starts : (n, d); if they are on a GPU, so is ``owner`` of the result
+    max_steps : of each point
+    meet : trajectories this close continue as one, in bandwidths (the density's unit of length); 0 keeps them separate
+    rest : a shorter step ends a trajectory, in bandwidths
     """
     with device_of(starts):
-        return _climbed(as_ascent(density), starts, most, meet, rest, report)
+        return _climbed(as_ascent(density), starts, max_steps, meet, rest, report)
 
 
-def _climbed(surface: AscentDensity, starts: Floats, most: int, meet: float, rest: float, report: Report | None) -> Ascent:
-    places = starts.values.astype(np.float64) if isinstance(starts, DevicePoints) else np.array(starts, np.float64)
-    leader = array_module(places).arange(len(places))  # whom each follows; leaders follow themselves, or another since
-    moving = array_module(places).arange(len(places))
+def _climbed(surface: AscentDensity, starts: Floats, max_steps: int, meet: float, rest: float, report: Report | None) -> Ascent:
+    points = starts.values.astype(np.float64) if isinstance(starts, DevicePoints) else np.array(starts, np.float64)
+    leader = array_module(points).arange(len(points))  # the point that each follows: itself, or one that it met
+    moving = array_module(points).arange(len(points))
     steps = 0
-    while steps < most and len(moving):
+    while steps < max_steps and len(moving):
         if meet > 0:
-            first, joined = cells(surface.frame.apply(places[moving]), meet)
-            leader[moving] = moving[first[joined]]
+            first, cell = cells(surface.frame.apply(points[moving]), meet)
+            leader[moving] = moving[first[cell]]
             moving = moving[first]
-        there, height, length = surface.step(places[moving])
-        places[moving] = there
+        points[moving], height, length = surface.step(points[moving])
         steps += 1
-        going = length > rest
-        # the highest first: of those that meet it goes on, or whoever comes from behind would take the others back
-        moving = moving[going][np.argsort(-height[going], kind="stable")]
+        continuing = length > rest
+        # the highest first: of points that meet, it continues, so that no point behind it takes others back
+        moving = moving[continuing][np.argsort(-height[continuing], kind="stable")]
         if report is not None:
-            report(steps, most)
+            report(steps, max_steps)
     while not bool((leader == leader[leader]).all()):
         leader = leader[leader]
     used, owner = np.unique(leader, return_inverse=True)
     unfinished = int(np.isin(leader, moving).sum())
-    return Ascent(to_numpy(places[used]), owner.astype(np.int64), steps, unfinished)
+    return Ascent(to_numpy(points[used]), owner.astype(np.int64), steps, unfinished)
 
 
-def merge_modes(density: KernelMean | Mixture | AscentDensity, places: Array, radius: float) -> tuple[Array, Labels]:
-    """Modes and, for each place, the number of its own: places within ``radius`` bandwidths of each other are one, by chains.
+def merge_modes(density: KernelMean | Mixture | AscentDensity, points: Array, radius: float) -> tuple[Array, Labels]:
+    """Modes, and the mode of each point. Points connected by chains of distances up to ``radius`` bandwidths share a mode.
 
-    A mode is the highest of its places. The highest mode comes first.
+    A mode is the highest of its points. The highest mode comes first.
     """
     surface = as_ascent(density)
-    z = surface.frame.apply(places)
+    z = surface.frame.apply(points)
     pairs = cKDTree(z).query_pairs(radius, output_type="ndarray")
     links = coo_array((np.ones(len(pairs), bool), (pairs[:, 0], pairs[:, 1])), shape=(len(z), len(z)))
     count, group = connected_components(links, directed=False)
-    height = surface.log_density(places)
+    height = surface.log_density(points)
     order = np.lexsort((-height, group))
     tops = order[np.searchsorted(group[order], np.arange(count))]
     by_height = np.argsort(-height[tops], kind="stable")
     rank = np.empty(count, np.int64)
     rank[by_height] = np.arange(count)
-    return places[tops[by_height]], rank[group]
+    return points[tops[by_height]], rank[group]
 
 
 def find_modes(
-    density: KernelMean | Mixture | AscentDensity, places: Array, radius: float, most: int = MOST_STEPS
+    density: KernelMean | Mixture | AscentDensity, points: Array, radius: float, max_steps: int = MAX_STEPS
 ) -> tuple[Array, Labels]:
-    """As `merge_modes`, without saddles: where a nudge leads away, to either side, places belong to the higher of the two ends."""
+    """As `merge_modes`, without saddles: if nudges to both sides lead away, the points belong to the higher of the two ends."""
     surface = as_ascent(density)
-    modes, mode_of = merge_modes(surface, places, radius)
+    modes, mode_of = merge_modes(surface, points, radius)
     count = len(modes)
     if count == 1:
         return modes, mode_of
     nudge = np.random.default_rng(0).standard_normal(modes.shape)
     nudge = to_data(nudge * (NUDGE / np.linalg.norm(nudge, axis=1, keepdims=True)), surface.frame.matrix)
-    ends = mean_shift(surface, np.concatenate([modes + nudge, modes - nudge]), most, meet=0.0, rest=FINE).ends.reshape(2, count, -1)
-    away = np.linalg.norm(surface.frame.apply(ends) - surface.frame.apply(modes), axis=2)
-    left = np.flatnonzero(away.min(axis=0) > radius)
+    nudged = np.concatenate([modes + nudge, modes - nudge])
+    ends = mean_shift(surface, nudged, max_steps, meet=0.0, rest=NUDGED_REST).ends.reshape(2, count, -1)
+    distance = np.linalg.norm(surface.frame.apply(ends) - surface.frame.apply(modes), axis=2)
+    saddles = np.flatnonzero(distance.min(axis=0) > radius)
     higher = surface.log_density(ends.reshape(2 * count, -1)).reshape(2, count).argmax(axis=0)
-    _, closest = cKDTree(surface.frame.apply(places)).query(surface.frame.apply(ends[higher[left], left]))
-    links = coo_array((np.ones(len(left), bool), (left, mode_of[closest])), shape=(count, count))
+    _, closest = cKDTree(surface.frame.apply(points)).query(surface.frame.apply(ends[higher[saddles], saddles]))
+    links = coo_array((np.ones(len(saddles), bool), (saddles, mode_of[closest])), shape=(count, count))
     _, group = connected_components(links, directed=False)
-    _, highest, joined = np.unique(group, return_index=True, return_inverse=True)  # the first of a group is the highest
+    _, highest, inverse = np.unique(group, return_index=True, return_inverse=True)  # the first of a group is the highest
     rank = np.argsort(np.argsort(highest))
-    return modes[np.sort(highest)], rank[joined][mode_of]
+    return modes[np.sort(highest)], rank[inverse][mode_of]

@@ -1,4 +1,4 @@
-"""Images as points and back: pixels become rows of position and colour, labels become an image of flat colours."""
+"""Segments of an image by mean shift: pixels become rows of position and colour, labels become an image of flat colours."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from scipy.spatial import cKDTree
 
+from reduset import _validate
 from reduset._messages import warn
-from reduset._types import Array
+from reduset._types import Array, BandwidthLike, Labels
 from reduset.certificate import Certificate
-from reduset.compression.summary import error
+from reduset.compression import error_text
+from reduset.modes.estimator import SparseMeanShift
 
-BRIGHT = 2.0  # a float beyond it is no share of white
+MAX_USUAL_FLOAT = 2.0  # larger colours are probably not scaled to 1
 
 
 @dataclass(frozen=True)
@@ -23,8 +26,8 @@ class Segmentation:
     Attributes
     ----------
     labels : (h, w), 0 for the segment of the highest mode
-    image : like the image given: each segment in its mean colour, transparency as it was
-    certificate : what the compressed density of the pixels lost
+    image : of the input's shape and dtype, with each segment in its mean colour and unchanged transparency
+    certificate : the error of the compressed density of the pixels
     bandwidth : of the density
     """
 
@@ -40,20 +43,20 @@ class Segmentation:
 
     def __str__(self) -> str:
         height, width = self.labels.shape
-        shares = np.sort(np.bincount(self.labels.ravel()) / self.labels.size)[::-1]
-        largest = ", ".join(f"{share:.1%}" for share in shares[:5])
+        proportions = np.sort(np.bincount(self.labels.ravel()) / self.labels.size)[::-1]
+        largest = ", ".join(f"{proportion:.1%}" for proportion in proportions[:5])
         lines = [
             f"{height} × {width} pixels in {self.count} segments (largest {largest})",
-            f"error      {error(self.certificate)}, of the density whose modes define the segments",
+            f"error      {error_text(self.certificate)}, of the density whose modes define the segments",
             f"bandwidth  {self.bandwidth:.3g}",
         ]
         return "\n  ".join(lines)
 
 
-def pixels(image: Any, alone: bool = False) -> NDArray[Any]:
-    """The image as (h, w, channels), checked; ``alone`` where colours do not have to agree with positions."""
+def pixels(image: Any, colours_only: bool = False) -> NDArray[Any]:
+    """The image as (h, w, channels), validated; with ``colours_only``, the scale of the colours is arbitrary."""
     if np.ma.isMaskedArray(image):
-        raise TypeError("image must not be masked, every pixel has its segment; fill it first: image.filled(0)")
+        raise TypeError("image must not be masked, since every pixel gets a segment; fill it first: image.filled(0)")
     array = np.asarray(image)
     if array.ndim == 2:
         array = array[:, :, None]
@@ -63,36 +66,36 @@ def pixels(image: Any, alone: bool = False) -> NDArray[Any]:
         raise TypeError(f"image must hold numbers, got dtype {array.dtype}")
     if array.dtype.kind in "ui" and array.dtype.itemsize > 2:
         raise TypeError(
-            f"whole numbers of an image must have 8 or 16 bits, whose range is that of the colours; got dtype {array.dtype}. "
+            f"integers of an image must have 8 or 16 bits, whose range is the range of the colours; got dtype {array.dtype}. "
             "Use image.astype(np.uint8), or floats from 0 to 1"
         )
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         raise ValueError("image must be finite, got NaN or infinity; fill these pixels first")
-    if array.dtype.kind == "f" and not alone and float(np.abs(array).max()) > BRIGHT:
+    if array.dtype.kind == "f" and not colours_only and float(np.abs(array).max()) > MAX_USUAL_FLOAT:
         warn(
             f"the floats of the image go to {float(np.abs(array).max()):.3g}, so that colour outweighs position; divide them by "
-            "255, or whatever white is, or give a larger spatial"
+            "the value of white, such as 255, or give a larger spatial"
         )
     return array
 
 
 def features(array: NDArray[Any], spatial: float) -> Array:
-    """(h·w, 2 + colours): row and column, the longer side of length ``spatial``, then the colours, whole numbers as shares of 1.
+    """(h·w, 2 + colours): row and column, then the colours. The longer side has the length ``spatial``; integers are scaled to 1.
 
-    Colours alone where ``spatial`` is 0.
+    With ``spatial=0``, the colours only.
     """
     height, width = array.shape[:2]
     colours = array[:, :, :3] if array.shape[2] == 4 else array
     scale = np.iinfo(array.dtype).max if array.dtype.kind in "ui" else 1
-    shares = colours.reshape(height * width, -1) / scale
+    scaled = colours.reshape(height * width, -1) / scale
     if spatial == 0:
-        return shares
+        return scaled
     row, column = np.mgrid[:height, :width] * (spatial / max(height, width))
-    return np.column_stack([row.ravel(), column.ravel(), shares])
+    return np.column_stack([row.ravel(), column.ravel(), scaled])
 
 
 def flat(array: NDArray[Any], labels: NDArray[np.int64]) -> NDArray[Any]:
-    """The image, (h, w, channels), with every colour replaced by the mean of its segment; its type as given."""
+    """The image, (h, w, channels), with every colour replaced by the mean of its segment, in the same dtype."""
     height, width, channels = array.shape
     colours = min(channels, 3) if channels != 1 else 1
     counts = np.bincount(labels)
@@ -103,3 +106,49 @@ def flat(array: NDArray[Any], labels: NDArray[np.int64]) -> NDArray[Any]:
             mean = np.rint(mean)
         out[:, :, c] = mean[labels].reshape(height, width).astype(array.dtype)
     return out
+
+
+def segment(
+    image: ArrayLike, bandwidth: BandwidthLike | None = None, spatial: float = 1.0, min_size: int = 1, **options: Any
+) -> Segmentation:
+    """Split an image into segments of similar colour, by mean shift on position and colour.
+
+    Parameters
+    ----------
+    image : (h, w), (h, w, 3) or (h, w, 4) array
+        Grey, RGB or RGBA; integers in the range of their type, or floats. Transparent pixels count by their colour.
+    bandwidth : float, str or None
+        In units in which colours go from 0 to 1 (floats stay unchanged), as does the longer side of the image.
+    spatial : float
+        The weight of the position: the length of the longer side, in these units. 0 uses the colours only.
+    min_size : int
+        Segments of fewer pixels join the segment with the nearest mode.
+    **options : as `SparseMeanShift`
+        A ``radius`` with ``via="mixture"`` is in the same units: 25/255 is 25 levels of 8 bits.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from reduset.modes import segment
+    >>> image = np.zeros((20, 30), np.uint8)
+    >>> image[:, 15:] = 200
+    >>> result = segment(image, bandwidth=0.2, random_state=0)
+    >>> result.count, result.image[0, 0].item(), result.image[0, 29].item()
+    (2, 0, 200)
+    """
+    if _validate.finite(spatial, "spatial") != 0:
+        spatial = _validate.positive(spatial, "spatial", "it is the length of the longer side, or 0 for colours only")
+    array = pixels(image, colours_only=spatial == 0)
+    min_size = _validate.whole(min_size, "min_size", 1)
+    X = features(array, spatial)
+    shift = SparseMeanShift(bandwidth=bandwidth, **options)
+    if not shift.cluster_all:
+        raise ValueError("every pixel belongs to a segment, so cluster_all must be True, got False; omit it")
+    shift.fit(X)
+    modes = shift.cluster_centers_
+    counts = np.bincount(shift.labels_, minlength=len(modes))
+    kept = np.flatnonzero(counts >= min(min_size, int(counts.max())))
+    _, closest = cKDTree(modes[kept]).query(modes)
+    labels: Labels = np.asarray(closest, np.int64)[shift.labels_]
+    coloured = flat(array, labels).reshape(np.shape(image))
+    return Segmentation(labels.reshape(array.shape[:2]), coloured, shift.certificate_, shift.bandwidth_)

@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from reduset import _archive
 from reduset.certificate.certificate import at_bandwidth
 from reduset.io import need
-from reduset.modes import Segmentation
-from reduset.modes.segmentation import pixels
+from reduset.modes import Segmentation, pixels
 from reduset.report import words
 from reduset.report.blocks import Markup, aside, hero, joined, markup, reduced
 from reduset.report.page import Section, write_page
@@ -105,7 +104,7 @@ def data_uri(image: NDArray[np.uint8]) -> str:
 
 def as_bytes(image: Any) -> NDArray[np.uint8]:
     """An image in 8 bits a channel, as a screen shows it."""
-    array = pixels(image, alone=True)
+    array = pixels(image, colours_only=True)
     if array.dtype == np.uint8:
         return array
     if array.dtype.kind == "f":  # floats are shares of white, or, where they go far beyond, levels of 8 bits

@@ -3,6 +3,7 @@
 May import: mixture, compression and what is below them.
 """
 
+from reduset.simplification.grouping import centres_within
 from reduset.simplification.simplifying import Simplification, simplify
 
 __all__ = ["Simplification", "simplify"]
