@@ -31,7 +31,7 @@ extensions = [
 
 # The chapters of the site, in the order of the sidebar. Pages that do not exist are left out; those in no chapter come last.
 chapters = {
-    "Begin": ["start", "glossary", "choosing", "command", "files", "report", "gallery/index"],
+    "Begin": ["start", "glossary", "command", "files", "report", "gallery/index"],
     "Make data small": ["sketch", "compress", "cover", "select", "certificate", "mixtures"],
     "Use the small set": ["study", "cohort", "anndata", "drift", "proportions", "density", "modes", "spectral", "svm", "features"],
     "Large data": ["scaling", "stream", "gpu", "distributed"],
