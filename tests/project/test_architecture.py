@@ -28,7 +28,7 @@ INNER_IMPORTS = {
     "select": 4,
     "simplification": 7,
     "compression": 52,
-    "stream": 16,
+    "stream": 2,
     "sketching": 12,
     "density": 11,
     "proportions": 2,

@@ -16,9 +16,8 @@ from cases import COVARIANCE
 from reduset import Gaussian, KernelMean, Laplacian, Student, compress, set_threads
 from reduset.kernels import ANY_FAMILY, FunctionKernel
 from reduset.stream import StreamCompressor
-from reduset.stream.online_kcenter import FACTOR
 from reduset.weights import KINDS
-from stream_cases import ORDERS, apart, assert_identical, assert_within, best_radius, error_of, mixture, ordered, streamed
+from stream_cases import ORDERS, apart, assert_identical, assert_within, error_of, mixture, ordered, streamed
 
 KERNELS = [
     Gaussian(2.0),
@@ -53,14 +52,13 @@ def test_a_stream_loses_little_more_than_all_rows_at_once(dimension, bandwidth, 
 
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("kernel", [Gaussian(1.5), Gaussian(0.2), Laplacian(1.0)], ids=repr)
-def test_the_atoms_cover_the_stream_within_the_factor_of_the_best(kernel, order):
-    X = np.concatenate([mixture(3000, 2), 15 * mixture(6, 2, 3)])  # a few rows that no error would notice
+def test_the_covering_radius_in_the_remark_holds(kernel, order):
+    X = np.concatenate([mixture(3000, 2), 15 * mixture(6, 2, 3)])  # six rows far from all others
     X = ordered(X, order)
     result = streamed(X, kernel=kernel, size=40).result()
     radius = apart(kernel, X, result.mean.atoms).min(axis=1).max()
-    assert radius <= FACTOR * best_radius(kernel, X, 40)
-    told = float(result.remark.split("at most ")[1].split(" ")[0])
-    assert radius / kernel.product(2).stretch <= told * 1.01
+    stated = float(result.remark.split("at most ")[1].split(" ")[0])
+    assert radius / kernel.product(2).stretch <= stated * 1.01
 
 
 @settings(max_examples=25, deadline=None)
@@ -69,10 +67,9 @@ def test_the_atoms_cover_the_stream_within_the_factor_of_the_best(kernel, order)
     size=st.integers(1, 8),
     chunk=st.integers(1, 60),
 )
-def test_whatever_comes_is_covered_within_the_factor(points, size, chunk):
+def test_the_bound_holds_for_any_rows_in_any_chunks(points, size, chunk):
     X, kernel = np.array(points, float), Gaussian(2.0)
     result = streamed(X, chunk, kernel=kernel, size=size, buffer=16).result()
-    assert apart(kernel, X, result.mean.atoms).min(axis=1).max() <= FACTOR * best_radius(kernel, X, size) + 1e-9
     assert error_of(X, result.mean) * KernelMean.from_samples(X, kernel).norm() <= result.certificate.bound * (1 + 1e-9) + 1e-7
 
 

@@ -7,9 +7,8 @@ import pytest
 from scipy import sparse
 from scipy.spatial.distance import cdist
 
-from reduset import Gaussian, Laplacian
+from reduset import Gaussian
 from reduset.stream import StreamCompressor
-from reduset.stream.online_kcenter import OnlineKCenter
 from reduset.weights import KINDS
 
 
@@ -25,28 +24,11 @@ def exact_error(X, w, mean):
     return np.sqrt(max(square - 2 * across + float(mean.weights @ gram(mean.atoms, mean.atoms) @ mean.weights), 0.0) / square)
 
 
-def covering_radius(X, atoms):
-    return float(cdist(X, atoms).min(axis=1).max())
-
-
-@pytest.fixture
-def few_rises(monkeypatch):
-    """Ends a covering that goes round in circles."""
-    raised, rose = OnlineKCenter._raised, []
-
-    def counted(covering):
-        rose.append(covering.threshold)
-        assert len(rose) < 300, "the covering does not end"
-        return raised(covering)
-
-    monkeypatch.setattr(OnlineKCenter, "_raised", counted)
-
-
 @pytest.mark.fast_cases(4)
 @pytest.mark.parametrize("far", [1e6, 1e12, 1e18, 1e36, 1e100])
 @pytest.mark.parametrize("place", [0, 1500])
 @pytest.mark.parametrize("d", [2, 45])
-def test_a_row_far_out_does_not_blur_the_others(far, place, d, few_rises):
+def test_a_row_far_out_does_not_blur_the_others(far, place, d):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(2000, d)) / np.sqrt(d)
     X[place] = far
@@ -58,21 +40,7 @@ def test_a_row_far_out_does_not_blur_the_others(far, place, d, few_rises):
         small = stream.result()
     error, (low, high) = exact_error(X, np.ones(len(X)), small.mean), small.certificate.interval
     assert 0.95 * low <= error <= 1.05 * high
-    assert covering_radius(X, small.mean.atoms) < 20  # the row far out is an atom, or close to one
-
-
-@pytest.mark.parametrize("apart", [1e6, 1e9, 1e12])
-def test_clusters_far_apart_are_covered_as_well_as_near_ones(apart, few_rises):
-    rng = np.random.default_rng(1)
-    for kernel, metric in ((Gaussian(1.0), "euclidean"), (Laplacian(1.0, metric="cityblock"), "cityblock")):
-        X = rng.normal(size=(2000, 2))
-        X[rng.random(2000) < 0.5] += apart
-        covering = OnlineKCenter.empty(kernel, 20, 2)
-        for a in range(0, len(X), 500):
-            covering = covering.absorb(X[a : a + 500], np.ones(500))
-        unit = kernel.product(2).stretch
-        assert cdist(X, covering.centres, metric).min(axis=1).max() * unit <= covering.radius * (1 + 1e-6)
-        assert covering.radius <= 8 * 2 * unit  # twenty discs of radius 2 cover both clusters
+    assert small.certificate.bound >= error * small.certificate.norm
 
 
 # -- little of a stream, and other parts of it ------------------------------------------------------------------------------
@@ -176,7 +144,7 @@ def test_the_certificate_and_its_bound_hold_where_atoms_have_seen_a_part_alone(k
         X[: 400 + 50 * seed] *= 0.01
         stream = StreamCompressor(Gaussian(1.0), 25, seed, weights=kind, buffer=150).fit(X)
         small = stream.result()
-        assert "the atoms saw" in small.remark or "covering alone" in small.remark
+        assert "interpolated" in small.remark
         error, certificate = exact_error(X, np.ones(len(X)), small.mean), small.certificate
         low, high = certificate.interval
         held.append(0.98 * low - 1e-7 <= error <= 1.02 * high + 1e-7)
@@ -202,19 +170,3 @@ def test_to_fit_nothing_is_refused_and_forgets_nothing():
     with pytest.raises(ValueError, match="0 sample"):
         stream.fit(np.empty((0, 3)))
     assert stream.result().n_samples == 900
-
-
-def test_what_is_forgotten_no_longer_says_how_well_rows_can_be_covered():
-    rng = np.random.default_rng(11)
-    wide, narrow = 50 * rng.normal(size=(3000, 2)), 0.1 * rng.normal(size=(6000, 2))
-    stream = StreamCompressor(Gaussian(1.0), 10, 0, buffer=500, half_life=50).fit(np.concatenate([wide, narrow]))
-    floor = float(stream.result().remark.split("less than ")[1].split(";")[0])
-    assert floor <= covering_radius(narrow, narrow[:10])
-
-
-def test_many_centres_are_wanted_in_place_of_sites_without_going_beyond_the_promise():
-    X = np.random.default_rng(12).standard_cauchy(size=(4000, 2))
-    stream = StreamCompressor(Gaussian(0.3), 60, 0, buffer=500).fit(X)
-    small = stream.result()
-    said, floor = (float(small.remark.split(words)[1].split()[0].strip(";")) for words in ("at most ", "less than "))
-    assert covering_radius(X, small.mean.atoms) / 0.3 <= 1.01 * said <= 1.03 * 8 * floor

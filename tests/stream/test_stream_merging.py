@@ -46,11 +46,11 @@ def test_siblings_add_up_as_if_they_were_one():
     first = streamed(X[:1500], kernel=Gaussian("median"), buffer=1500)
     merged = one_after_the_other([first, *(first.sibling().partial_fit(part) for part in np.array_split(X[1500:], 3))])
     result = merged.result()
-    assert "saw" not in result.remark  # nothing was read off other sites
+    assert "interpolated" not in result.remark  # nothing was read off other sites
     assert_within(X, result)
     at_atoms = result.mean.kernel.product_sums(X, np.full(6000, 1 / 6000), result.mean.atoms)
     sketch, candidates = merged._stream.complete(), merged._stream.complete().candidates
-    there = {tuple(place): value / sketch.mass for place, value in zip(candidates.places, candidates.kappa, strict=True)}
+    there = {tuple(place): value / sketch.mass for place, value in zip(candidates.points, candidates.kappa, strict=True)}
     known = [k for k, atom in enumerate(result.mean.atoms) if tuple(atom) in there]
     assert len(known) > 40
     np.testing.assert_allclose([there[tuple(result.mean.atoms[k])] for k in known], at_atoms[known], rtol=1e-9)
@@ -71,7 +71,7 @@ def test_siblings_whose_first_rows_are_news_take_them_in():
     X = ordered(mixture(6000, 3), "clustered")
     first = streamed(X[:1500], buffer=1500)
     far, again = (first.sibling().partial_fit(part + 8.0) for part in np.array_split(X, 2))
-    assert len(far._stream.sketch.candidates.places) > len(first._stream.sketch.candidates.places)
+    assert len(far._stream.sketch.candidates.points) > len(first._stream.sketch.candidates.points)
     merged = one_after_the_other([first, far, again]).result()
     assert merged.n_samples == 7500
     assert_within(np.concatenate([X[:1500], X + 8.0]), merged)
@@ -148,11 +148,11 @@ def test_siblings_add_their_sums_where_both_have_a_site_though_one_has_found_mor
     far = X[1500:] + 25.0
     parent = streamed(X[:500], kernel=Gaussian(0.8))
     same, widened = parent.sibling().partial_fit(X[500:1500]), parent.sibling().partial_fit(far)
-    shared = len(parent._stream.complete().candidates.places)
-    assert len(widened._stream.complete().candidates.places) > shared
+    shared = len(parent._stream.complete().candidates.points)
+    assert len(widened._stream.complete().candidates.points) > shared
     merged = same.merge(widened)._stream.complete()
     candidates = merged.candidates
     known = candidates.missed == 0
     assert known.any()  # of those that are kept
-    expected = candidates.kernel.product_sums(np.concatenate([X[500:1500], far]), np.ones(2000), candidates.places[known])
+    expected = candidates.kernel.product_sums(np.concatenate([X[500:1500], far]), np.ones(2000), candidates.points[known])
     np.testing.assert_allclose(candidates.kappa[known], expected, rtol=1e-12, atol=1e-12)

@@ -5,8 +5,6 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from reduset import Gaussian, KernelMean
-from reduset._engine.farthest import FarthestFirst
-from reduset._engine.profile import Frame
 from reduset.stream import StreamCompressor
 
 ORDERS = ("shuffled", "sorted", "clustered")
@@ -31,15 +29,6 @@ def apart(kernel, X, Y):
     """Distances in the kernel's own coordinates."""
     frame = kernel.frame(X, kernel.product(X.shape[1]))
     return cdist(frame.apply(X), frame.apply(Y), getattr(kernel, "metric", "euclidean"))
-
-
-def best_radius(kernel, X, most):
-    """A lower bound on the radius of any covering by so many points: half of the least distance of that many and one far rows."""
-    order = FarthestFirst(X, Frame.around(X, 1.0), 0)
-    order.extend(most + 1)
-    gaps = apart(kernel, X[order.indices], X[order.indices])
-    np.fill_diagonal(gaps, np.inf)
-    return 0.0 if len(order.indices) <= most else 0.5 * gaps.min()
 
 
 def streamed(X, chunk=700, sample_weight=None, kernel=None, size=60, seed=0, **options):

@@ -4,7 +4,12 @@ A new way to measure is a class beside these and a line in the rule that chooses
 May import: mean, kernels, weights, `_engine`.
 """
 
-from reduset.certificate.by_scale import ErrorProfile
+from reduset.certificate.bounds import Bounds
+from reduset.certificate.by_frequencies import angles_have_digits
+from reduset.certificate.by_scale import ErrorProfile, Scales, WaveScales
 from reduset.certificate.certificate import Certificate, at_bandwidth
+from reduset.certificate.frequencies import SAFETY, FrequencyLadders, Waves, two_sided
+from reduset.certificate.probe import Measurement, Probe
+from reduset.certificate.rule import probe_for, rows_needed
 
 __all__ = ["Certificate", "ErrorProfile"]

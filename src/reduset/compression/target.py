@@ -32,10 +32,10 @@ class Run:
     progress: Progress = field(default_factory=Progress)
     clock: Clock = field(default_factory=Clock)
 
-    def target(self, full: KernelMean) -> Target:
-        """A mean as a target, with new random streams."""
+    def target(self, full: KernelMean, probe: Probe | None = None) -> Target:
+        """A mean as a target, with new random streams; ``probe`` measures errors in place of the usual one."""
         select_rng, probe_rng, move_rng, scale_rng = self.rng.spawn(4)
-        return Target(full, self, select_rng, probe_rng, move_rng, scale_rng)
+        return Target(full, self, select_rng, probe_rng, move_rng, scale_rng, probe)
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,7 @@ class Target:
     full : f
     run : the call that it belongs to
     select_rng, probe_rng, move_rng, scale_rng : a random stream for each use
+    own_probe : measures errors, if the data are elsewhere
     """
 
     full: KernelMean
@@ -55,12 +56,13 @@ class Target:
     probe_rng: np.random.Generator
     move_rng: np.random.Generator
     scale_rng: np.random.Generator
+    own_probe: Probe | None = None
     _scales: list[Scales | None] = field(default_factory=list, init=False, repr=False)
 
     @cached_property
     def probe(self) -> Probe:
         """Measures errors at this bandwidth."""
-        return probe_for(self.full, self.run.confidence, self.probe_rng)
+        return self.own_probe or probe_for(self.full, self.run.confidence, self.probe_rng)
 
     def scales(self, size: int) -> Scales | None:
         """Measures errors at every scale, for approximations by ``size`` atoms; kept from the first call. None if none do."""

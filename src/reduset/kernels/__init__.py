@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from reduset.kernels.gaussian import Gaussian
     from reduset.kernels.laplacian import Laplacian
     from reduset.kernels.matern import Matern
-    from reduset.kernels.registry import KERNELS, as_kernel
+    from reduset.kernels.registry import KERNELS, as_kernel, kernel_field, stored_kernel
     from reduset.kernels.student import Student
 
 __all__ = ["Gaussian", "Laplacian", "Matern", "Student"]  # the registry: each is in the file of its name, in small letters
@@ -45,6 +45,8 @@ _HOMES = {name: family for family, name in FAMILIES.items()} | {
     "exponential": "base",
     "KERNELS": "registry",
     "as_kernel": "registry",
+    "kernel_field": "registry",
+    "stored_kernel": "registry",
 }
 
 

@@ -1,7 +1,7 @@
-"""Compression of rows that come one chunk after the other, in memory that does not grow.
+"""Compression of rows that come in chunks and are read once, in bounded memory.
 
-The estimator, the buffer before its sketch, and the sketch: candidate atoms, online k-centre, waves, a reservoir; and the file.
-May import: compression and what is below it.
+The estimator has a buffer of rows before a sketch: candidate atoms, Fourier sums and a sample. May import: compression and the
+packages below it.
 """
 
 from reduset.stream.estimator import StreamCompressor

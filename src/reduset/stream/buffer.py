@@ -1,8 +1,8 @@
-"""A stream on its way: its sketch, and the rows that wait until there are enough of them.
+"""The state of a stream: its sketch, and the rows that wait until a block is full.
 
-Rows are gathered to blocks of a fixed number before they are sketched, so that a result depends on the sequence of rows and not on
-how it was cut into chunks. Each block has its own random numbers, from the seed and its number: there is no state of a generator,
-and a stream that goes on from a file goes on as if nothing had happened. Frozen, like the sketch.
+Rows are gathered into blocks of a fixed number before they are sketched. The result then depends on the sequence of rows and not on
+the chunks. The random numbers of a block follow from the seed and the number of the block. So there is no generator with a state,
+and a stream that was resumed from a file continues with the same bits. Frozen, like the sketch.
 """
 
 from __future__ import annotations
@@ -16,20 +16,19 @@ from reduset import _validate
 from reduset._engine import on_device, rows_of, single_threaded_blas
 from reduset._types import Array, Floats, KernelLike
 from reduset.compression import Compression
-from reduset.kernels import ANY_FAMILY, Kernel, RadialKernel
-from reduset.kernels.registry import as_kernel
+from reduset.kernels import ANY_FAMILY, Kernel, RadialKernel, as_kernel
 from reduset.select import as_selector
 from reduset.stream.sketch import StreamSketch
 
-ENTRIES = 1 << 22  # numbers that wait, at most
-CHUNKS = 64  # in which they wait
+MAX_ENTRIES = 1 << 22  # numbers in a block
+MAX_CHUNKS = 64  # before they are joined
 
 
 @dataclass(frozen=True)
 class StreamSettings:
-    """The parameters of a `StreamCompressor` that decide its sketch, checked; ``block`` is its ``buffer``.
+    """The parameters of a `StreamCompressor` that determine its sketch; ``block`` is its ``buffer``.
 
-    The kernel's bandwidth may be a rule, which the first block decides.
+    The first block resolves a bandwidth rule of the kernel.
     """
 
     kernel: RadialKernel
@@ -40,11 +39,10 @@ class StreamSettings:
 
     @classmethod
     def checked(cls, kernel: KernelLike, size: int, block: int, half_life: float | None, select: str) -> StreamSettings:
-        """As a user or a file tells them."""
-        shape = radial(as_kernel(kernel))
+        """From the parameters of a user or a file."""
         as_selector(select)
         return cls(
-            kernel=shape,
+            kernel=require_radial(as_kernel(kernel)),
             size=_validate.whole(size, "size", 1),
             block=_validate.whole(block, "buffer", 1),
             half_life=None if half_life is None else _validate.positive(half_life, "half_life", "it is a number of rows"),
@@ -52,14 +50,14 @@ class StreamSettings:
         )
 
     def block_rows(self, dimension: int) -> int:
-        """How many rows are sketched at once: bounded in memory, and more than there will be candidates."""
-        return max(min(self.block, ENTRIES // dimension), 2 * self.size)
+        """The rows of a block: bounded in memory, and at least twice the atoms."""
+        return max(min(self.block, MAX_ENTRIES // dimension), 2 * self.size)
 
 
-def radial(kernel: Kernel) -> RadialKernel:
-    """The kernel, where a stream can have it."""
+def require_radial(kernel: Kernel) -> RadialKernel:
+    """The kernel, if its sums can be kept."""
     if not isinstance(kernel, RadialKernel):
-        raise TypeError(f"a stream needs {ANY_FAMILY}, whose sums can be kept; got {kernel!r}")
+        raise TypeError(f"a stream needs {ANY_FAMILY}, got {kernel!r}; other kernels have no sums that can be kept")
     return kernel
 
 
@@ -69,11 +67,11 @@ class RowBuffer:
 
     Attributes
     ----------
-    seed : of everything random
-    seen : rows that came, those without weight and those that wait included
-    blocks : how many were sketched
-    sketch : None before the first
-    waiting : chunks of rows that wait, (k, d) and (k,) their weights
+    seed : of all random numbers
+    seen : rows so far, including rows without weight and waiting rows
+    blocks : the number of blocks that were sketched
+    sketch : None before the first block
+    waiting : chunks of rows (k, d) and weights (k,)
     """
 
     settings: StreamSettings
@@ -86,58 +84,58 @@ class RowBuffer:
 
     @property
     def kernel(self) -> RadialKernel:
-        """Its bandwidth a number once there is a sketch."""
+        """With a resolved bandwidth as soon as there is a sketch."""
         return self.settings.kernel if self.sketch is None else self.sketch.kernel
 
     @property
     def gathered(self) -> int:
-        """How many rows wait."""
+        """The number of waiting rows."""
         return sum(len(points) for points, _ in self.waiting)
 
     def rows_waiting(self) -> tuple[Array, Array]:
-        """All rows that wait, and their weights."""
+        """All waiting rows, and their weights."""
         if not self.waiting:
             return np.empty((0, self.dimension)), np.empty(0)
         points, weights = zip(*self.waiting, strict=True)
         return (points[0], weights[0]) if len(points) == 1 else (np.concatenate(points), np.concatenate(weights))
 
     def absorb(self, points: Floats, weights: Array | None) -> RowBuffer:
-        """After more rows; None weighs each as 1."""
+        """After more rows; None gives each the weight 1."""
         seen = self.seen + len(points)
         w = np.ones(len(points)) if weights is None else weights
         if (w == 0).any():
             points, w = rows_of(points, w > 0), w[w > 0]
         now, rows, start = self, self.settings.block_rows(self.dimension), 0
         full = now.gathered + len(points) >= rows
-        with single_threaded_blas() if full else nullcontext():  # once for all: switching wakes threads that get in the way
+        with single_threaded_blas() if full else nullcontext():  # once for all blocks, since every switch wakes threads
             while now.gathered + len(points) - start >= rows:
                 stop = start + rows - now.gathered
-                if on_device(points) and not now.waiting:  # a whole block is sketched where it lies
+                if on_device(points) and not now.waiting:  # a whole block is sketched on its device
                     now = now._sketched(rows_of(points, slice(start, stop)), w[start:stop])
                 else:
                     now = now._appended(points[start:stop], w[start:stop])._flushed()
                 start = stop
-        rest = np.array(points[start:], np.float64, order="C"), np.array(w[start:])  # the caller's own may change
+        rest = np.array(points[start:], np.float64, order="C"), np.array(w[start:])  # copied, since the caller may change them
         return replace(now._appended(*rest), seen=seen)
 
     def _appended(self, points: Floats, weights: Array) -> RowBuffer:
-        """With more rows that wait; many short chunks are put together, so that a row is not copied again and again."""
+        """With more waiting rows. Many short chunks are joined, so that no row is copied again and again."""
         if not len(points):
             return self
         now = replace(self, waiting=(*self.waiting, (np.ascontiguousarray(points, np.float64), weights)))
-        return replace(now, waiting=(now.rows_waiting(),)) if len(now.waiting) > CHUNKS else now
+        return replace(now, waiting=(now.rows_waiting(),)) if len(now.waiting) > MAX_CHUNKS else now
 
     def _flushed(self) -> RowBuffer:
-        """With the rows that wait in the sketch."""
+        """With the waiting rows in the sketch."""
         return self._sketched(*self.rows_waiting())
 
     def _sketched(self, points: Array, weights: Array) -> RowBuffer:
-        """With these rows, and no others that wait, in the sketch."""
+        """With these rows in the sketch, and none waiting."""
         rng = np.random.default_rng([self.seed, self.blocks])
         sketch, settings, rows = self.sketch, self.settings, len(points)
         if settings.half_life is not None:
             weights = weights * 2.0 ** (-np.arange(rows - 1, -1, -1) / settings.half_life)
-            points, weights = rows_of(points, weights > 0), weights[weights > 0]  # others are forgotten to the last digit
+            points, weights = rows_of(points, weights > 0), weights[weights > 0]  # weights that underflow are removed
             sketch = None if sketch is None else sketch.faded(2.0 ** (-rows / settings.half_life))
         if sketch is None:
             kernel = settings.kernel.resolve(points, weights)
@@ -147,7 +145,7 @@ class RowBuffer:
         return replace(self, blocks=self.blocks + 1, sketch=sketch, waiting=())
 
     def complete(self) -> StreamSketch:
-        """The sketch of all rows, those that wait included; raises where there are none."""
+        """The sketch of all rows, including the waiting ones."""
         with single_threaded_blas():
             sketch = self._flushed().sketch if self.waiting else self.sketch
         if sketch is None or not sketch.mass > 0:
@@ -160,7 +158,7 @@ class RowBuffer:
         return RowBuffer(self.settings, seed, self.dimension, sketch=self.complete().blank())
 
     def merge(self, other: RowBuffer) -> RowBuffer:
-        """The stream of both parts, this one's rows first; rows that wait still wait."""
+        """The stream of both parts, with this one's rows first; waiting rows still wait."""
         sketch = self.sketch or other.sketch
         if self.sketch is not None and other.sketch is not None:
             sketch = self.sketch.merge(other.sketch)

@@ -1,13 +1,14 @@
-"""Candidate atoms: places at which the inner products of a growing mean are kept, some more of them than atoms will be asked for.
+"""Candidate atoms: points at which the inner products κ(s) = Σ w g(x, s) with a growing mean f are kept.
 
-κ(s) = Σ w g(x, s) is a sum over rows, so at a candidate that was there from the beginning it is exact whatever came since. What a
-new one has missed is read off the projection onto those before it, P f(s), which errs by at most ‖f − Pf‖ times the distance of
-its bump from their span, and of that error a sample of the rows tells what it can. How much of the stream each candidate knows only
-in that way is on record, and what it did to the result is in the certificate, which is measured on other sums.
+κ is a sum over rows, so it is exact at candidates that exist from the beginning. A new candidate has missed the rows before it. For
+these, κ is interpolated: the projection P f onto the other candidates is evaluated at the new one, with an error of at most ‖f − P
+f‖ times the distance of its kernel function from their span. `missed` records the interpolated weight. The certificate is measured
+on other sums, so it includes the error of the interpolation.
 
-Candidates are added where the span misses more of the mean of a chunk than a quarter of what a result loses in any case: those rows
-of the chunk that explain most of what is missed, by pursuit. Where there are too many, those are kept that explain most of f, with
-their κ as they are.
+Candidates are added if their span misses more of a chunk's mean than a quarter of the error of a result: a pursuit takes the rows
+of the chunk that explain most of the rest. If there are too many, a pursuit keeps those that explain most of f, with their κ.
+
+`Assignments` sum, over the rows nearest to each candidate, the distances that the a-priori bound needs.
 
 A chunk of n rows costs O(n·M), a change of the candidates O(M³).
 """
@@ -22,64 +23,58 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpstrf
 
-from reduset._engine import Pursuit, cached_property, rows_by_weight
+from reduset._engine import Pursuit, cached_property, nearest, rows_by_weight
 from reduset._types import Array, Floats, Indices
 from reduset.kernels import RadialKernel
 from reduset.mean import KernelMean
 from reduset.select import Selector
-from reduset.stream.reservoir import Reservoir
 from reduset.weights import FactoredSpan
 
-INSPECTED, MOST_INSPECTED, INSPECTION_COST = 128, 1024, 1 << 26  # rows of a chunk: to see whether it is news
-ELIGIBLE = 2048  # rows of it that may become candidates: what is missed may lie in rare ones
-PARTS = 8  # of a sample, to tell its noise
-ASSESSED = 768  # rows of a fair sample, where candidates changed
-WORTH, NEWER = 0.25, 1.5  # of the loss, and of what it missed before: what the span may miss of a chunk
-ERRORS = 3.0  # how sure it must be that it misses more
-SPARE, MOST_SPARE = 0.4, 3.0  # candidates for each atom: beyond it at first, and at most where a stream changes
-KEPT = 0.8  # of the most there may be, where there were more
-NOTHING = 3e-13  # squared distances below this are rounding
-ROUNDING = 1e-12  # of energies, where bumps are nearly dependent
+MIN_TESTED, MAX_TESTED, TEST_COST = 128, 1024, 1 << 26  # rows of a chunk that are tested for drift
+ELIGIBLE_ROWS = 2048  # rows of a chunk that may become candidates
+ASSESSED_ROWS = 768  # rows of a uniform sample, after a change of the candidates
+LOSS_RATIO, BASELINE_RATIO = 0.25, 1.5  # of the error of a result, and of the baseline: the limit of what the span may miss
+STANDARD_ERRORS = 3.0
+FIRST_SPARE, MAX_RATIO = 0.4, 3.0  # candidates for each atom: added to the first ones, and at most
+KEPT_SHARE = 0.8  # of the largest number of candidates, when there are too many
+PIVOT_TOLERANCE = 3e-13  # squared distances below this are rounding
+ENERGY_TOLERANCE = 1e-12  # of energies of nearly dependent kernel functions
 
 
 @dataclass(frozen=True)
 class PivotedBasis:
-    """An orthonormal basis of the span of bumps, by pivoted Cholesky; what is worked out serves as long as the places stay."""
+    """An orthonormal basis of the span of kernel functions, by pivoted Cholesky; the factor is computed once."""
 
     kernel: RadialKernel
-    places: Array
+    points: Array
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is sent and copied: the factor, a matrix, is worked out again."""
-        return {"kernel": self.kernel, "places": self.places}
+        """Copies and pickles omit the factor and compute it again."""
+        return {"kernel": self.kernel, "points": self.points}
 
     @cached_property
     def factor(self) -> tuple[Indices, Array]:
-        """Places that are independent to rounding, and L of K = L Lᵀ of these.
+        """The points that are independent up to rounding, and L of K = L Lᵀ of these.
 
-        With pivoting, the largest first: projections are then good to rounding, however nearly dependent the others are.
+        Pivoting takes the largest first. Projections are then precise, however dependent the others are.
         """
-        packed, pivots, rank, _ = dpstrf(self.kernel.product_gram(self.places, self.places), lower=1, tol=NOTHING)
+        packed, pivots, rank, _ = dpstrf(self.kernel.product_gram(self.points, self.points), lower=1, tol=PIVOT_TOLERANCE)
         return pivots[:rank].astype(np.int64) - 1, np.tril(packed[:rank, :rank])
 
     def coordinates(self, kappa: Array) -> Array:
-        """Pf in the basis, from κ at the places."""
+        """The coordinates of P f, from κ at the points."""
         kept, L = self.factor
         return np.asarray(solve_triangular(L, kappa[kept], lower=True, check_finite=False))
 
-    def inside(self, points: Array) -> Array:
-        """The bumps of other points in the basis, (M, k)."""
+    def projections(self, rows: Array) -> Array:
+        """(M, k) the coordinates of the kernel functions of k rows, projected onto the span."""
         kept, L = self.factor
-        return np.asarray(solve_triangular(L, self.kernel.product_gram(self.places[kept], points), lower=True, check_finite=False))
-
-    def products_beyond(self, points: Array, inside: Array) -> Array:
-        """The products of what bumps have beyond the span, (k, k), from what they have inside."""
-        return np.asarray(self.kernel.product_gram(points, points) - inside.T @ inside)
+        return np.asarray(solve_triangular(L, self.kernel.product_gram(self.points[kept], rows), lower=True, check_finite=False))
 
 
 @dataclass(frozen=True)
 class DriftDetector:
-    """A one-sided test on what was missed of several chunks: each tells little, together they tell a slow drift."""
+    """A one-sided test of the energy that the span misses, over several chunks: together they show a slow drift."""
 
     chunks: int = 0
     missed: float = 0.0
@@ -90,34 +85,73 @@ class DriftDetector:
         return DriftDetector(self.chunks + 1, self.missed + missed, self.variance + error**2)
 
     def is_above(self, level: float) -> bool:
-        """Whether the mean over the chunks is above a level, and surely so."""
-        return self.missed > self.chunks * (level + NOTHING**2) + ERRORS * float(np.sqrt(self.variance))
+        """Whether the mean over the chunks is significantly above a level."""
+        return self.missed > self.chunks * (level + PIVOT_TOLERANCE**2) + STANDARD_ERRORS * float(np.sqrt(self.variance))
+
+
+@dataclass(frozen=True)
+class Assignments:
+    """Sums over the rows that are assigned to each candidate.
+
+    Attributes
+    ----------
+    weights : (M,) Σ w
+    chords : (M,) an upper bound on Σ w‖φ(·, x) − φ(·, s)‖
+    reach : (M,) an upper bound on the distance of a row from its candidate, in the coordinates of the kernel's product
+    """
+
+    weights: Array
+    chords: Array
+    reach: Array
+
+    @classmethod
+    def empty(cls, count: int) -> Assignments:
+        return cls(np.zeros(count), np.zeros(count), np.zeros(count))
+
+    def __add__(self, other: Assignments) -> Assignments:
+        return Assignments(self.weights + other.weights, self.chords + other.chords, np.maximum(self.reach, other.reach))
+
+    def moved(self, kernel: RadialKernel, dimension: int, index: NDArray[np.integer], distance: Array, count: int) -> Assignments:
+        """The same rows, assigned to ``count`` other points: those of entry i to point ``index[i]``, ``distance[i]`` away."""
+        chord = np.sqrt(np.maximum(2 - 2 * kernel.product_at(distance, dimension), 0.0))
+        reach = np.zeros(count)
+        np.maximum.at(reach, index, np.where(self.weights > 0, distance + self.reach, 0.0))
+        sums = (np.bincount(index, values, count) for values in (self.weights, self.chords + self.weights * chord))
+        weights, chords = (np.asarray(each, np.float64) for each in sums)
+        return Assignments(weights, chords, reach)
+
+    def faded(self, factor: float) -> Assignments:
+        """After all weights shrank by a factor."""
+        return Assignments(self.weights * factor, self.chords * factor, self.reach)
 
 
 @dataclass(frozen=True)
 class CandidateAtoms:
-    """Candidate atoms and what is known there of f = Σ w φ(·, x).
+    """Candidate atoms, and the inner products of f = Σ w φ(·, x) with their kernel functions.
 
     Attributes
     ----------
-    size : atoms that will be asked for
-    most : how many candidates there may be
-    kappa : (M,) Σ w g(x, s), in units where every bump has norm 1
-    missed : (M,) the part of Σ w that was read off the other candidates
-    initial : how many at the beginning were selected together, as atoms; 0 where not all of them are left
-    loss : what the best ``size`` of them leave to the others of ‖f‖², when the candidates last changed: about what a result loses
-    usual : what the span missed then of ‖f‖²
-    drift : what it missed of the chunks since
+    size : the number of atoms of a result
+    max_count : the largest number of candidates
+    kappa : (M,) Σ w g(x, s), in units where every kernel function has norm 1
+    missed : (M,) the part of Σ w whose κ was interpolated
+    assignments : of the rows so far
+    initial : the number of first candidates that a selector chose together; 0 if some of them are gone
+    loss : the energy of f in the span that the best ``size`` candidates do not explain, relative to the squared mass, when the
+        candidates last changed: about the squared error of a result
+    baseline : the energy that the span missed then
+    drift : the energy that it missed in the chunks since
     """
 
     basis: PivotedBasis
     size: int
-    most: int
+    max_count: int
     kappa: Array
     missed: Array
+    assignments: Assignments
     initial: int = 0
     loss: float = 0.0
-    usual: float = 0.0
+    baseline: float = 0.0
     drift: DriftDetector = DriftDetector()
 
     @property
@@ -125,195 +159,205 @@ class CandidateAtoms:
         return self.basis.kernel
 
     @property
-    def places(self) -> Array:
+    def points(self) -> Array:
         """(M, d)."""
-        return self.basis.places
+        return self.basis.points
 
     @classmethod
     def from_first_chunk(
-        cls, points: Array, weights: Array, kernel: RadialKernel, size: int, selector: Selector, rng: np.random.Generator
+        cls, rows: Array, weights: Array, kernel: RadialKernel, size: int, selector: Selector, rng: np.random.Generator
     ) -> CandidateAtoms:
-        """The ``size`` atoms that a selector finds for a first chunk, and rows of it that explain most of what these miss."""
+        """``size`` atoms of a first chunk, chosen by a selector, and further rows that explain most of the rest."""
         mass = float(weights.sum())
-        mean = KernelMean(points, weights / weights.sum(), kernel)
+        mean = KernelMean(rows, weights / weights.sum(), kernel)
         traversal = selector.begin(mean, rng)
         traversal.extend(min(size, mean.size))
-        rows = traversal.indices
-        selected = np.array(traversal.points if rows is None else mean.atoms[rows], np.float64)[:size]
-        scaled = mass * mean.weights
+        indices = traversal.indices
+        selected = np.array(traversal.points if indices is None else mean.atoms[indices], np.float64)[:size]
+        scaled, count = mass * mean.weights, len(selected)
         kappa = kernel.product_sums(mean.atoms, scaled, selected)
-        initial = cls(PivotedBasis(kernel, selected), size, max_candidates(size), kappa, np.zeros(len(selected)), len(selected))
-        spare = initial._rows_missed(mean.atoms, scaled, kappa, 0.0, rng)[: max(1, int(np.ceil(SPARE * size)))]
-        places = np.asarray(mean.atoms[spare], np.float64)
-        grown = initial._extended(places, kernel.product_sums(mean.atoms, scaled, places), np.zeros(len(places)))
-        fair = mean.atoms[mean.draw_rows(min(ASSESSED, mean.size), rng)]
-        return grown._assessed(mass, np.asarray(fair, np.float64))
+        basis = PivotedBasis(kernel, selected)
+        first = cls(basis, size, max_candidates(size), kappa, np.zeros(count), Assignments.empty(count), count)
+        spare = first._missed_rows(mean.atoms, scaled, kappa, 0.0, rng)[: max(1, int(np.ceil(FIRST_SPARE * size)))]
+        points = np.asarray(mean.atoms[spare], np.float64)
+        grown = first._extended(points, kernel.product_sums(mean.atoms, scaled, points), np.zeros(len(points)))
+        sample = mean.atoms[mean.draw_rows(min(ASSESSED_ROWS, mean.size), rng)]
+        return grown._with_rows(mean.atoms, scaled)._assessed(mass, np.asarray(sample, np.float64))
 
-    # -- what is known at other places --------------------------------------------------------------------------------------
+    def blank(self) -> CandidateAtoms:
+        """The same candidates for a stream without rows."""
+        zero = np.zeros(len(self.kappa))
+        return replace(self, kappa=zero, missed=zero, assignments=Assignments.empty(len(zero)))
 
-    def projected(self, points: Array) -> Array:
-        """⟨Pf, φ(·, x)⟩ at other places."""
-        return self.basis.coordinates(self.kappa) @ self.basis.inside(points)
+    def faded(self, factor: float) -> CandidateAtoms:
+        """After all weights shrank by a factor."""
+        assignments = self.assignments.faded(factor)
+        return replace(self, kappa=self.kappa * factor, missed=self.missed * factor, assignments=assignments)
 
-    def estimated(self, points: Array, mass: float, sample: Reservoir) -> Array:
-        """⟨f, φ(·, x)⟩ at other places, from κ here and a fair sample of the rows, whose weight is ``mass``.
-
-        Where the sample holds every row, it is their sum. Else f = Pf + (f − Pf): of Pf all is known here, of f − Pf what the
-        sample tells, shrunk towards 0 by as much of it as is noise.
-        """
-        if not len(sample.points):
-            return np.zeros(len(points))
-        if sample.is_everything:
-            return self.kernel.product_sums(sample.points, sample.weights, points)
-        inside = self.basis.inside(points)
-        verdicts = self._missed_by_parts(points, inside, sample)
-        missed = verdicts.mean(axis=0)
-        return np.asarray(self.basis.coordinates(self.kappa) @ inside + mass * _shrinkage(verdicts, missed) * missed)
-
-    def _missed_by_parts(self, points: Array, inside: Array, sample: Reservoir) -> Array:
-        """⟨f − Pf, φ(·, x)⟩ for f of mass 1, as each of the parts tells it into which a sample is cut, (PARTS, k)."""
-        shares = sample.shares
-        verdicts = np.empty((PARTS, len(points)))
-        for k in range(PARTS):
-            rows, w = sample.points[k::PARTS], shares[k::PARTS] / shares[k::PARTS].sum()
-            projected = self.basis.coordinates(self.kernel.product_sums(rows, w, self.places))
-            verdicts[k] = self.kernel.product_sums(rows, w, points) - projected @ inside
-        return verdicts
+    def interpolated(self, rows: Array) -> Array:
+        """⟨P f, φ(·, x)⟩ at other points."""
+        return self.basis.coordinates(self.kappa) @ self.basis.projections(rows)
 
     # -- more rows ----------------------------------------------------------------------------------------------------------
 
-    def absorb(self, points: Array, weights: Array, mass: float, before: Reservoir, rng: np.random.Generator) -> CandidateAtoms:
-        """After a chunk of rows; ``mass`` is Σ w of those before, of which ``before`` is a sample.
+    def absorb(self, rows: Array, weights: Array, mass: float, sample: Array, rng: np.random.Generator) -> CandidateAtoms:
+        """After a chunk of rows. Rows of it become candidates if the span misses significantly more than the limit.
 
-        The sums grow by those over the chunk, which are exact. Where the span surely misses more of the chunks since the last
-        change than it may, rows of this chunk become candidates: of the chunk they know all, of the rows before it an estimate.
+        Parameters
+        ----------
+        mass : Σ w of the rows before the chunk
+        sample : a uniform sample of these
         """
-        kappa = self.kernel.product_sums(points, weights, self.places)
-        inspected = points[_drawn_by_weight(weights, self._inspected(len(points)), rng)]
-        now = replace(self, kappa=self.kappa + kappa, drift=self.drift.updated(*self._missed_of(inspected)))
-        worth = WORTH * self.loss
-        if not now.drift.is_above(worth + NEWER * self.usual):
-            return now
-        rows = self._rows_missed(points, weights, kappa, worth / self.size, rng)
-        if not len(rows):
-            return now
-        places = np.asarray(points[rows], np.float64)
-        known = self.estimated(places, mass, before) + self.kernel.product_sums(points, weights, places)
-        grown = now._extended(places, known, np.full(len(places), mass))._reduced()
-        some = before.points[:ASSESSED] if len(before.points) else points[_drawn_by_weight(weights, ASSESSED, rng)]
-        return grown._assessed(mass + float(weights.sum()), np.asarray(some, np.float64))
+        kappa = self.kernel.product_sums(rows, weights, self.points)
+        tested = rows[_rows_by_weight(weights, self._tested_rows(len(rows)), rng)]
+        now = replace(self, kappa=self.kappa + kappa, drift=self.drift.updated(*self._missed_energy(tested)))
+        worth = LOSS_RATIO * self.loss
+        added: Indices = np.empty(0, np.int64)
+        is_short = mass == 0 and len(rows) <= self.size  # the first rows of a sibling, too few for the test
+        if is_short or now.drift.is_above(worth + BASELINE_RATIO * self.baseline):
+            added = self._missed_rows(rows, weights, kappa, worth / self.size, rng)
+        if not len(added):
+            return now._with_rows(rows, weights)
+        points = np.asarray(rows[added], np.float64)
+        known = self.interpolated(points) + self.kernel.product_sums(rows, weights, points)
+        grown = now._extended(points, known, np.full(len(points), mass))._with_rows(rows, weights)._reduced()
+        assessed = sample[:ASSESSED_ROWS] if len(sample) else rows[_rows_by_weight(weights, ASSESSED_ROWS, rng)]
+        return grown._assessed(mass + float(weights.sum()), np.asarray(assessed, np.float64))
 
-    def _inspected(self, rows: int) -> int:
-        """How many of so many rows: few of a hundred show what is rare, and many candidates make each dear."""
-        return max(INSPECTED, min(rows // 2, MOST_INSPECTED, INSPECTION_COST // len(self.places) ** 2))
+    def _with_rows(self, rows: Floats, weights: Array) -> CandidateAtoms:
+        """With every row assigned to its nearest candidate."""
+        zero = np.zeros(len(weights))
+        added = self._moved(Assignments(weights, zero, zero), rows, self.points)
+        return replace(self, assignments=self.assignments + added)
 
-    def _missed_of(self, rows: Floats) -> tuple[float, float]:
-        """What the span misses of the mean of the stream that the rows were drawn from, ‖f − Pf‖², and its standard error.
+    def _moved(self, assignments: Assignments, rows: Floats, points: Array) -> Assignments:
+        """Assignments to ``rows``, moved to the nearest of the points."""
+        product = self.kernel.product(points.shape[1])
+        index, distance = nearest(rows, points, self.kernel.frame(rows, product), product.profile.ranking)
+        return assignments.moved(self.kernel, points.shape[1], index, distance, len(points))
 
-        From pairs of different rows, whose products beyond the span are 0 in the mean where nothing is missed.
+    def _tested_rows(self, count: int) -> int:
+        """How many of ``count`` rows are tested: more find rarer changes, and many candidates make each expensive."""
+        return max(MIN_TESTED, min(count // 2, MAX_TESTED, TEST_COST // len(self.points) ** 2))
+
+    def _missed_energy(self, rows: Floats) -> tuple[float, float]:
+        """‖f − P f‖² for the mean f of the distribution that the rows were drawn from, and its standard error.
+
+        From pairs of different rows, whose products beyond the span are 0 on average if nothing is missed.
         """
-        some = np.asarray(rows, np.float64)
-        beyond = self.basis.products_beyond(some, self.basis.inside(some))
+        drawn = np.asarray(rows, np.float64)
+        inside = self.basis.projections(drawn)
+        beyond = np.asarray(self.kernel.product_gram(drawn, drawn) - inside.T @ inside)
         np.fill_diagonal(beyond, 0.0)
-        pairs = max(len(some) * (len(some) - 1), 1)
+        pairs = max(len(drawn) * (len(drawn) - 1), 1)
         return float(beyond.sum()) / pairs, float(np.sqrt(2 * np.square(beyond).sum())) / pairs
 
-    def _rows_missed(self, points: Floats, weights: Array, kappa: Array, worth: float, rng: np.random.Generator) -> Indices:
-        """Rows of a chunk that explain most of what the span misses of its mean, as long as each is worth it."""
-        rows = _drawn_by_weight(weights, ELIGIBLE, rng)
-        some = np.asarray(points[rows], np.float64)
-        inside = self.basis.inside(some)
-        missed = self.kernel.product_sums(points, weights, some) - self.basis.coordinates(kappa) @ inside
-        products, room = self.kernel.product_rows(some), 1.0 - np.square(inside).sum(axis=0)
-        pursuit = Pursuit(missed / float(weights.sum()), lambda k: products(k) - inside[:, k] @ inside, room, NOTHING)
-        while len(pursuit.chosen) < min(len(rows), self.most) and pursuit.choose(worth):
+    def _missed_rows(self, rows: Floats, weights: Array, kappa: Array, worth: float, rng: np.random.Generator) -> Indices:
+        """Rows of a chunk that explain most of what the span misses of its mean, while each explains at least ``worth``."""
+        eligible = _rows_by_weight(weights, ELIGIBLE_ROWS, rng)
+        points = np.asarray(rows[eligible], np.float64)
+        inside = self.basis.projections(points)
+        missed = self.kernel.product_sums(rows, weights, points) - self.basis.coordinates(kappa) @ inside
+        products, room = self.kernel.product_rows(points), 1.0 - np.square(inside).sum(axis=0)
+        pursuit = Pursuit(missed / float(weights.sum()), lambda k: products(k) - inside[:, k] @ inside, room, PIVOT_TOLERANCE)
+        while len(pursuit.chosen) < min(len(eligible), self.max_count) and pursuit.choose(worth):
             pass
-        return rows[pursuit.chosen]
+        return eligible[pursuit.chosen]
 
     # -- other candidates ---------------------------------------------------------------------------------------------------
 
     def best(self, count: int) -> Indices:
-        """Those that explain most of f, in the order of what each adds; fewer where the others add nothing.
+        """The candidates that explain most of f, in the order of the energy that each adds; fewer if the others add none.
 
-        By pursuit, or those that were selected together at first, where these surely explain more. Of bumps that depend on each
-        other to rounding only some take part: a pursuit that could take any would follow the rounding of κ.
+        By pursuit, or those that were selected together if these explain more. The pursuit is limited to candidates that are
+        independent up to rounding, so that it does not follow the rounding of κ.
         """
         kept = np.sort(self.basis.factor[0])
-        pursuit = Pursuit(self.kappa[kept], self.kernel.product_rows(self.places[kept]))
+        pursuit = Pursuit(self.kappa[kept], self.kernel.product_rows(self.points[kept]))
         while len(pursuit.chosen) < count and pursuit.choose():
             pass
         chosen, together = kept[np.array(pursuit.chosen, np.int64)], np.arange(self.initial)
-        surely = self.initial == count and self._energy(together) > (1 + ROUNDING) * self._energy(chosen)
-        return together if surely else chosen
+        is_better = self.initial == count and self._energy(together) > (1 + ENERGY_TOLERANCE) * self._energy(chosen)
+        return together if is_better else chosen
 
-    def _energy(self, which: Indices) -> float:
-        """‖Pf‖² for the span of some."""
-        span = FactoredSpan(self.kernel, self.places[which], self.kappa[which])
+    def _energy(self, chosen: Indices) -> float:
+        """‖P f‖² for the span of some candidates."""
+        span = FactoredSpan(self.kernel, self.points[chosen], self.kappa[chosen])
         return span.energy(span.size)
 
-    def _extended(self, places: Array, kappa: Array, missed: Array) -> CandidateAtoms:
+    def _extended(self, points: Array, kappa: Array, missed: Array) -> CandidateAtoms:
+        pairs = zip(vars(self.assignments).values(), vars(Assignments.empty(len(points))).values(), strict=True)
         return replace(
             self,
-            basis=PivotedBasis(self.kernel, np.concatenate([self.places, places])),
+            basis=PivotedBasis(self.kernel, np.concatenate([self.points, points])),
             kappa=np.concatenate([self.kappa, kappa]),
             missed=np.concatenate([self.missed, missed]),
+            assignments=Assignments(*(np.concatenate(pair) for pair in pairs)),
         )
 
     def _reduced(self) -> CandidateAtoms:
-        """Where there are more than there may be, those that explain most; their number then has room to grow."""
-        if len(self.places) <= self.most:
+        """If there are too many candidates, those that explain most."""
+        if len(self.points) <= self.max_count:
             return self
-        kept = self.best(int(np.ceil(KEPT * self.most)))
-        basis = PivotedBasis(self.kernel, self.places[kept])
-        return replace(self, basis=basis, kappa=self.kappa[kept], missed=self.missed[kept], initial=0)
+        kept = self.best(int(np.ceil(KEPT_SHARE * self.max_count)))
+        points = self.points[kept]
+        assignments = self._moved(self.assignments, self.points, points)
+        basis = PivotedBasis(self.kernel, points)
+        return replace(self, basis=basis, kappa=self.kappa[kept], missed=self.missed[kept], assignments=assignments, initial=0)
 
     def _assessed(self, mass: float, sample: Array) -> CandidateAtoms:
-        """With what a result of now would lose on record, and what the span misses of a fair sample of the rows."""
+        """With the error of a result at this moment, and the energy that the span misses of a uniform sample of the rows."""
         left = float(np.sum(self.basis.coordinates(self.kappa) ** 2)) - self._energy(self.best(self.size))
-        missed, error = self._missed_of(sample)
-        return replace(self, loss=max(left, 0.0) / mass / mass, usual=max(missed, 0.0) + error, drift=DriftDetector())
+        missed, error = self._missed_energy(sample)
+        return replace(self, loss=max(left, 0.0) / mass / mass, baseline=max(missed, 0.0) + error, drift=DriftDetector())
 
-    def merge(self, other: CandidateAtoms, masses: tuple[float, float], samples: tuple[Reservoir, Reservoir]) -> CandidateAtoms:
-        """The candidates of both parts, those that explain most; what one part has seen at those of the other alone is estimated.
+    def merge(self, other: CandidateAtoms, masses: tuple[float, float], sample: Array) -> CandidateAtoms:
+        """The candidates of both parts that explain most. At those of one part only, κ of the other part is interpolated.
 
-        Siblings have most of theirs in common, where their sums are added, though each may have found more.
+        Sums at common candidates are added, as siblings have them.
         """
-        if np.array_equal(self.places, other.places):
-            return replace(self, kappa=self.kappa + other.kappa, missed=self.missed + other.missed)
-        mine, missed = self.kappa + other.estimated(self.places, masses[1], samples[1]), self.missed + masses[1]
-        theirs = other.kappa + self.estimated(other.places, masses[0], samples[0])
-        _, here, there = np.intersect1d(_as_keys(self.places), _as_keys(other.places), return_indices=True)
-        mine[here], missed[here] = self.kappa[here] + other.kappa[there], self.missed[here] + other.missed[there]
-        new = np.setdiff1d(np.arange(len(other.places)), there)
-        both = replace(self, kappa=mine, missed=missed)
-        both = both._extended(other.places[new], theirs[new], other.missed[new] + masses[0])
-        return both._reduced()._assessed(sum(masses), samples[0].merge(samples[1]).points[:ASSESSED])
+        if np.array_equal(self.points, other.points):
+            assignments = self.assignments + other.assignments
+            return replace(self, kappa=self.kappa + other.kappa, missed=self.missed + other.missed, assignments=assignments)
+        _, here, there = np.intersect1d(_as_keys(self.points), _as_keys(other.points), return_indices=True)
+        kappa, missed = self.kappa + other.interpolated(self.points), self.missed + masses[1]
+        kappa[here], missed[here] = self.kappa[here] + other.kappa[there], self.missed[here] + other.missed[there]
+        new = np.setdiff1d(np.arange(len(other.points)), there)
+        points = other.points[new]
+        known = other.kappa[new] + self.interpolated(points)
+        both = replace(self, kappa=kappa, missed=missed)._extended(points, known, other.missed[new] + masses[0])
+        added = both._moved(other.assignments, other.points, both.points)
+        return replace(both, assignments=both.assignments + added)._reduced()._assessed(sum(masses), sample[:ASSESSED_ROWS])
 
-    def faded(self, factor: float) -> CandidateAtoms:
-        """After all weights shrank by a factor."""
-        return replace(self, kappa=self.kappa * factor, missed=self.missed * factor)
+    # -- the a-priori bound -------------------------------------------------------------------------------------------------
+
+    def covering(self, atoms: Array) -> tuple[float, float]:
+        """Upper bounds on the covering radius of atoms, and on Σ w‖φ(·, x) − φ(·, nearest atom)‖ / Σ w."""
+        moved = self._moved(self.assignments, self.points, atoms)
+        return float(moved.reach.max()), float(moved.chords.sum() / moved.weights.sum())
+
+    def error_bound(self, small: KernelMean) -> float:
+        """An upper bound on ‖f / Σ w − f_m‖ for any weights: the exact distance to the mean of the candidates, and theirs to f."""
+        rows = self.assignments
+        mass = float(rows.weights.sum())
+        points = np.concatenate([self.points, small.atoms])
+        signed = np.concatenate([rows.weights / mass, -small.weights])
+        square = float(signed @ self.kernel.product_sums(points, signed, points))
+        rounding = 8 * np.finfo(float).eps * float(np.abs(signed).sum()) ** 2
+        return float(rows.chords.sum()) / mass + float(np.sqrt(max(square, 0.0) + rounding))
 
 
 def max_candidates(size: int) -> int:
-    """How many candidates there may be for so many atoms."""
-    return int(np.ceil(MOST_SPARE * size))
+    """The largest number of candidates for so many atoms."""
+    return int(np.ceil(MAX_RATIO * size))
 
 
-def _as_keys(places: Array) -> NDArray[np.void]:
-    """Each place as one value, to be found among others."""
-    rows = np.ascontiguousarray(places) + 0.0  # −0 is 0
+def _as_keys(points: Array) -> NDArray[np.void]:
+    """Each point as one value that can be compared."""
+    rows = np.ascontiguousarray(points) + 0.0  # −0 becomes 0
     return rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1])))[:, 0]
 
 
-def _drawn_by_weight(weights: Array, count: int, rng: np.random.Generator) -> Indices:
+def _rows_by_weight(weights: Array, count: int, rng: np.random.Generator) -> Indices:
     """Different rows, drawn by weight."""
     return np.unique(rows_by_weight(weights, rng.random(count)))
-
-
-def _shrinkage(verdicts: Array, mean: Array) -> float:
-    """How much of the mean of several verdicts is more than noise (James & Stein): 1 − noise / ‖mean‖², at least 0.
-
-    The noise is the variance of the mean as their differences tell it: where they differ as much as they say, nothing is left.
-    """
-    noise = float(verdicts.var(axis=0, ddof=1).sum()) / PARTS
-    return max(1.0 - noise / max(float(mean @ mean), 1e-300), 0.0)

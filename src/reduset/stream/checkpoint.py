@@ -1,20 +1,17 @@
-"""A stream as a file (`reduset._archive`): its settings, its sketch, and the rows that wait."""
+"""A stream as a file (`reduset._archive`): its settings, its sketch, and the waiting rows."""
 
 from __future__ import annotations
 
-from math import comb
 from typing import Any
 
 import numpy as np
 
 from reduset import _archive, _validate
 from reduset._archive import fields as f
-from reduset.certificate.frequencies import FrequencyLadders
-from reduset.kernels.registry import kernel_field, stored_kernel
-from reduset.stream.buffer import RowBuffer, StreamSettings, radial
-from reduset.stream.candidates import CandidateAtoms, DriftDetector, PivotedBasis, max_candidates
-from reduset.stream.moments import DEGREES, GaussianMoments, fits
-from reduset.stream.online_kcenter import ClusterSummaries, OnlineKCenter
+from reduset.certificate import FrequencyLadders
+from reduset.kernels import kernel_field, stored_kernel
+from reduset.stream.buffer import RowBuffer, StreamSettings, require_radial
+from reduset.stream.candidates import Assignments, CandidateAtoms, DriftDetector, PivotedBasis, max_candidates
 from reduset.stream.reservoir import ROWS, Reservoir
 from reduset.stream.sketch import StreamSketch
 from reduset.weights import WEIGHTINGS
@@ -46,29 +43,22 @@ SKETCH: f.Fields = {
     "squares": AMOUNT,
     "origin": f.Numbers(("d",)),
     "waves": f.Numbers(("ladders", "waves")),  # complex numbers as pairs
-    "centres": f.Numbers(("centres?", "d")),
-    "masses": f.Numbers(("centres?",), low=0),
-    "chords": f.Numbers(("centres?",), low=0),
-    "reach": f.Numbers(("centres?",), low=0),
-    "threshold": AMOUNT,
-    "floor": AMOUNT,
-    "lost": AMOUNT,
     "candidates": f.Numbers(("candidates", "d")),
     "kappa": f.Numbers(("candidates",)),
     "missed": f.Numbers(("candidates",), low=0),
-    "most": f.whole(1),
+    "assigned": f.Numbers(("candidates",), low=0),
+    "chords": f.Numbers(("candidates",), low=0),
+    "reach": f.Numbers(("candidates",), low=0),
+    "max_count": f.whole(1),
     "initial": f.whole(),
     "loss": AMOUNT,
-    "usual": AMOUNT,
+    "baseline": AMOUNT,
     "drift": f.record(DriftDetector, chunks=f.whole(), missed=f.number(), variance=AMOUNT),
     "sample": f.Numbers(("sample?", "d")),
     "sample_weights": f.Numbers(("sample?",), low=0, above=True),
     "sample_keys": f.Numbers(("sample?",)),
     "sample_limit": f.optional(f.number()),
     "sample_most": f.whole(1, ROWS),
-    "moments": f.optional(f.record(dict, degree=f.whole(0, DEGREES), lost=AMOUNT)),
-    "moments_values": f.Numbers(("moments",), optional=True),
-    "moments_origin": f.Numbers(("d",), optional=True),
 }
 WITHOUT_SKETCH = _archive.Kind("reduset.StreamCompressor.begun", "stream", STREAM)
 WITH_SKETCH = _archive.Kind("reduset.StreamCompressor", "stream", STREAM | SKETCH)
@@ -89,14 +79,13 @@ def write(
 
 
 def _values_of(sketch: StreamSketch) -> dict[str, Any]:
-    reservoir, moments = sketch.reservoir, sketch.moments
+    reservoir, assignments = sketch.reservoir, sketch.candidates.assignments
     return {
-        **vars(sketch.centres.clusters),
-        **vars(sketch.centres),
+        **vars(assignments),
         **vars(sketch.candidates),
         **vars(sketch),
-        "centres": sketch.centres.centres,
-        "candidates": sketch.candidates.places,
+        "assigned": assignments.weights,
+        "candidates": sketch.candidates.points,
         "kernel": sketch.kernel,
         "waves": np.ascontiguousarray(sketch.waves).view(np.float64),
         "sample": reservoir.points,
@@ -104,14 +93,11 @@ def _values_of(sketch: StreamSketch) -> dict[str, Any]:
         "sample_keys": reservoir.keys,
         "sample_limit": None if np.isinf(reservoir.limit) else reservoir.limit,
         "sample_most": reservoir.most,
-        "moments": None if moments is None else {"degree": moments.degree, "lost": moments.lost},
-        "moments_values": None if moments is None else moments.values,
-        "moments_origin": None if moments is None else moments.origin,
     }
 
 
 def read(path: _archive.Path_) -> Resumed:
-    """The stream, the settings of its ending, its columns, and the values with them."""
+    """The stream, the parameters of its result, its columns, and the values with them."""
     return _archive.read(
         path, {WITH_SKETCH: lambda values: _stream(values, _sketch(values)), WITHOUT_SKETCH: lambda values: _stream(values, None)}
     )
@@ -131,7 +117,7 @@ def _stream(values: dict[str, Any], sketch: StreamSketch | None) -> Resumed:
 
 
 def _sketch(values: dict[str, Any]) -> StreamSketch:
-    settings, kernel, size = values["settings"], radial(values["kernel"]), values["size"]
+    settings, kernel, size = values["settings"], require_radial(values["kernel"]), values["size"]
     if size != settings.size:
         raise ValueError(f"size must be that of the settings, {settings.size:,}, got {size:,}")
     if settings.kernel.is_resolved and kernel != settings.kernel:
@@ -140,43 +126,24 @@ def _sketch(values: dict[str, Any]) -> StreamSketch:
     shape = FrequencyLadders.of_kernel(kernel, values["dimension"]).shares.shape
     if waves.shape != shape:
         raise ValueError(f"waves must have the shape {shape}, got {waves.shape}")
-    clusters = ClusterSummaries(values["centres"], values["masses"], values["chords"], values["reach"])
-    return StreamSketch(
-        size,
-        values["mass"],
-        values["squares"],
-        values["origin"],
-        waves,
-        _candidates(values, PivotedBasis(kernel, values["candidates"]), size),
-        OnlineKCenter(kernel, size, clusters, values["threshold"], values["floor"], values["lost"]),
-        _reservoir(values),
-        _moments(values, size),
-    )
+    candidates = _candidates(values, PivotedBasis(kernel, values["candidates"]), size)
+    return StreamSketch(size, values["mass"], values["squares"], values["origin"], waves, candidates, _reservoir(values))
 
 
 def _candidates(values: dict[str, Any], basis: PivotedBasis, size: int) -> CandidateAtoms:
-    count, most = len(basis.places), values["most"]
-    if not (size <= most <= max_candidates(size) and count <= most and values["initial"] <= count):
-        raise ValueError(f"candidates must be at most {max_candidates(size):,} of size {size:,}, got {count:,} of {most:,}")
-    names = ("kappa", "missed", "initial", "loss", "usual", "drift")
-    return CandidateAtoms(basis, size, most, **{name: values[name] for name in names})
+    count, largest = len(basis.points), values["max_count"]
+    if not (size <= largest <= max_candidates(size) and count <= largest and values["initial"] <= count):
+        raise ValueError(f"candidates must be at most {max_candidates(size):,} of size {size:,}, got {count:,} of {largest:,}")
+    assignments = Assignments(values["assigned"], values["chords"], values["reach"])
+    names = ("kappa", "missed", "initial", "loss", "baseline", "drift")
+    return CandidateAtoms(basis, size, largest, assignments=assignments, **{name: values[name] for name in names})
 
 
 def _reservoir(values: dict[str, Any]) -> Reservoir:
-    keys, centres = values["sample_keys"], len(values["centres"])
+    keys = values["sample_keys"]
     limit = np.inf if values["sample_limit"] is None else values["sample_limit"]
     if len(keys) > values["sample_most"] or (np.diff(keys) < 0).any() or (len(keys) and keys[-1] >= limit):
         raise ValueError("sample_keys must increase, stay below the limit, and be no more than sample_most")
-    if centres > values["size"] or (centres == 0) != (len(keys) == 0):
-        raise ValueError(f"centres must be at most {values['size']:,}, and none without a sample; got {centres:,}")
+    if (values["assigned"].sum() > 0) != (len(keys) > 0):
+        raise ValueError(f"sample must hold rows if and only if rows are assigned to candidates, got {len(keys):,} rows")
     return Reservoir(values["sample"], values["sample_weights"], keys, limit, values["sample_most"])
-
-
-def _moments(values: dict[str, Any], size: int) -> GaussianMoments | None:
-    found, sums, origin = values["moments"], values["moments_values"], values["moments_origin"]
-    if found is None and sums is None and origin is None:
-        return None
-    degree, d = found["degree"], values["dimension"]
-    if not fits(degree, d, size) or sums is None or origin is None or len(sums) != comb(degree + d, d):
-        raise ValueError(f"moments of degree {degree} must have {comb(degree + d, d):,} values and an origin")
-    return GaussianMoments(degree, origin, sums, found["lost"])

@@ -1,6 +1,6 @@
-"""StreamCompressor: rows come in chunks and are seen once; at any time the whole stream so far is m weighted atoms.
+"""StreamCompressor: rows come in chunks and are read once; at any time the stream so far is m weighted atoms.
 
-Validates, calls `buffer`, stores. What is kept of the stream is described in `sketch`, the file in `checkpoint`.
+Validates, calls `buffer`, stores. `sketch` describes what is kept of the stream, `checkpoint` the file.
 """
 
 from __future__ import annotations
@@ -18,11 +18,9 @@ from reduset._engine import on_device
 from reduset._frames import framed, is_table, table_weights
 from reduset._messages import is_quiet, warn
 from reduset._types import Array, KernelLike, PointsLike, SeedLike, WeightsLike
+from reduset._validate import naming_columns, seeded
 from reduset._validate import rows as _rows
-from reduset._validate import seeded
-from reduset._validate.rows import naming_columns
-from reduset.compression import Compression
-from reduset.compression.summary import above_random_rows, better_weights
+from reduset.compression import Compression, above_random_rows, better_weights
 from reduset.mean import KernelMean
 from reduset.stream import checkpoint
 from reduset.stream.buffer import RowBuffer, StreamSettings
@@ -30,42 +28,42 @@ from reduset.weights import WEIGHTINGS
 
 __all__ = ["StreamCompressor"]
 
-MOST_LABELS = 20  # distinct positive numbers in y, above which they are counts
+MAX_LABELS = 20  # distinct positive numbers in y; more are counts
 
 
 @seeded
 class StreamCompressor(BaseEstimator):
-    """Compress data that never fit in memory, or never end.
+    """Compress data that do not fit in memory, or that never end.
 
-    Rows are taken in once, in any order, in chunks of any length; what is kept does not grow with their number. The result depends
-    on the sequence of the rows, not on how it was cut into chunks.
+    Rows are read once, in any order, in chunks of any length, and memory is bounded. The result depends on the sequence of the
+    rows, not on the chunks.
 
-    It is an estimator of scikit-learn, whose common checks it passes: `fit` begins anew, `partial_fit` goes on. It predicts nothing
-    and transforms nothing: `result` is what it finds. A clone has the parameters and no rows; parameters of what is kept cannot be
-    changed in the middle of a stream, and a ``random_state`` is drawn from once, where a stream begins.
+    It passes scikit-learn's common checks: `fit` starts a new stream, `partial_fit` continues it. It has no `predict` and no
+    `transform`; `result` returns the compression. A clone has the parameters and no rows. Parameters that determine the state
+    cannot be changed during a stream, and ``random_state`` is used once, at its start.
 
     Parameters
     ----------
     kernel : kernel of a distance (any but a function), default ``Gaussian("median")``
-        A bandwidth that is a rule is decided by the first ``buffer`` rows: give a number where these are not like the rest, and
-        where compressors are to be merged.
+        The first ``buffer`` rows resolve a bandwidth rule. Give a number if these rows differ from the rest, or if compressors are
+        to be merged.
     size : int, the number of atoms
     random_state : None, seed, Generator or RandomState
     weights : "free", "sum_to_one", "clipped", "sum_to_one_clipped", "simplex_projection" or "simplex"
     half_life : float, optional
-        Rows after which a row counts half, for streams that drift. By default nothing is forgotten.
+        The number of rows after which a row counts half, for streams that drift. By default nothing is forgotten.
     buffer : int
-        Rows that are gathered before they are taken in; at least twice the size is used, and at most 2²² numbers.
-    select : selector of the first sites, by name
+        The number of rows that are gathered and then sketched together: at least twice the size, and at most 2²² numbers.
+    select : name of the selector of the first candidate atoms
     confidence : float, of the certificate's interval
 
     Attributes
     ----------
     n_samples_seen_ : int, rows so far
     n_features_in_ : int
-    feature_names_in_ : (d,) array, where the first chunk was a frame whose columns have texts as names
-    kernel_ : Kernel, its bandwidth a number; once the first buffer is full
-    about_ : dict, what was written beside the checkpoint that it was resumed from; empty elsewhere
+    feature_names_in_ : (d,) array, if the first chunk was a frame with texts as column names
+    kernel_ : Kernel with a resolved bandwidth, once the first buffer is full
+    about_ : dict, the values in the checkpoint that the stream was resumed from; otherwise empty
 
     Examples
     --------
@@ -118,7 +116,7 @@ class StreamCompressor(BaseEstimator):
         X : (n, d) array or frame
         y : ignored
             Numbers that look like weights raise an error: non-negative ones with fractions, or positive ones with more than 20
-            distinct values. Other arrays are taken for labels, which pipelines pass.
+            distinct values. Other arrays are labels, which pipelines pass.
         sample_weight : (n,) array, optional
         """
         _require_no_weights(y)
@@ -159,13 +157,12 @@ class StreamCompressor(BaseEstimator):
         return RowBuffer(settings, int(seed), dimension)
 
     def _take(self, X: PointsLike, sample_weight: WeightsLike, empty: bool) -> Self:
-        """Take in rows; none at all, too, where a chunk may be ``empty``."""
         settings, stream = self._settings(), self._stream
         self._ending()
         if stream is not None and stream.settings != settings:
             changed = next(field for field in vars(settings) if getattr(settings, field) != getattr(stream.settings, field))
             raise ValueError(
-                f"{'buffer' if changed == 'block' else changed} was changed in the middle of a stream; fit begins anew, and a "
+                f"{'buffer' if changed == 'block' else changed} was changed in the middle of a stream; fit starts a new one, and a "
                 "clone is another stream"
             )
         sample_weight = table_weights(X) if sample_weight is None else sample_weight
@@ -175,14 +172,14 @@ class StreamCompressor(BaseEstimator):
         points = _rows.points(chunk)
         columns = _names(chunk)
         if stream is not None:
-            self._require_alike(points.shape[1], columns, "X")
+            self._require_same_columns(points.shape[1], columns, "X")
         weights = None if sample_weight is None else _weights(sample_weight, chunk, len(points))
         if stream is None:
             stream = self._new(settings, points.shape[1])
         return self._store(stream.absorb(points, weights), columns)
 
     def _store(self, stream: RowBuffer, columns: list[str] | None) -> Self:
-        """What is so far; ``columns`` are looked at where it begins."""
+        """Store a state; the first one determines the columns."""
         if self._stream is None:
             self.n_features_in_ = stream.dimension
             self.about_: dict[str, Any] = {}
@@ -198,10 +195,10 @@ class StreamCompressor(BaseEstimator):
             del self.kernel_
         return self
 
-    def _require_alike(self, width: int, columns: list[str] | None, name: str) -> None:
+    def _require_same_columns(self, width: int, columns: list[str] | None, name: str) -> None:
         if width != self.n_features_in_:
             raise ValueError(
-                # scikit-learn's sentence, which its users and its common checks look for
+                # scikit-learn's sentence, which its common checks require
                 f"{name} has {width} features, but {type(self).__name__} is expecting {self.n_features_in_} features as input, as "
                 "of the rows before; fit begins anew, and a clone is another stream"
             )
@@ -210,9 +207,9 @@ class StreamCompressor(BaseEstimator):
             raise ValueError(f"{name} must have the columns {known} in this order like those before it, got {columns}")
 
     def merge(self, other: StreamCompressor) -> Self:
-        """Take in all that another has seen, in place; the other stays as it is.
+        """Add the rows of another stream, in place; the other stream is unchanged.
 
-        Both need the same kernel, its bandwidth a number unless both still gather their first rows, and the same size.
+        Both need the same size and the same kernel. Its bandwidth must be a number, unless both still gather their first rows.
         """
         if not isinstance(other, StreamCompressor):
             raise TypeError(f"other must be a StreamCompressor, got {type(other).__name__}")
@@ -222,65 +219,65 @@ class StreamCompressor(BaseEstimator):
         if mine is None:
             mine = self._new(self._settings(), theirs.dimension)
         else:
-            self._require_alike(theirs.dimension, _known(other), "other")
+            self._require_same_columns(theirs.dimension, _known(other), "other")
         _require_mergeable(mine, theirs)
         return self._store(mine.merge(theirs), _known(other))
 
     def sibling(self) -> Self:
-        """An empty stream with the same kernel and sites, for another part of the same data.
+        """An empty stream with the same kernel and candidate atoms, for another part of the same data.
 
-        Streams that share their sites are merged by adding sums: without loss, and with bandwidths that were found by a rule.
+        Streams with the same candidates are merged by adding sums, without interpolation. They may have a bandwidth rule.
         """
         stream = self._begun().sibling()
         return type(self)(**self.get_params(deep=False))._store(stream, _known(self))
 
     def result(self) -> Compression:
-        """The compression of all rows so far; the stream may go on.
+        """The compression of all rows so far; the stream can be continued.
 
         A warning reports a result whose error is above that of as many random rows, with a better call.
         """
-        found = self._begun().result(*self._ending())
-        comparison = above_random_rows(found)
+        result = self._begun().result(*self._ending())
+        comparison = above_random_rows(result)
         if comparison is not None and not is_quiet():
             warn(f"{comparison}; {better_weights(self.weights)}; sample() returns random rows of the stream")
-        return found
+        return result
 
     def sample(self) -> KernelMean:
-        """A fair sample of the rows so far, of at most 8,192, weighted so that it stands for all."""
+        """A uniform sample of at most 8,192 of the rows so far, with weights that represent all rows."""
         return self._begun().complete().sample()
 
     # -- files --------------------------------------------------------------------------------------------------------------
 
     def checkpoint(self, path: _archive.Path_, about: dict[str, Any] | None = None) -> None:
-        """Write all that is needed to go on, atomically: a reader finds this state or the one before, whatever happens.
+        """Write the state, atomically: after an interruption the file holds this state or the one before.
 
         Parameters
         ----------
         path : file
-        about : plain values to keep beside it, ``about_`` once resumed
+        about : plain values to store with it, ``about_`` once resumed
         """
         settings = {"weights": self.weights, "confidence": self.confidence}
         checkpoint.write(path, self._begun(), settings, _known(self), self.about_ if about is None else about)
 
     @classmethod
     def resume(cls, path: _archive.Path_) -> Self:
-        """Go on from what `checkpoint` wrote, as if nothing had happened.
+        """Continue from a checkpoint, with the same bits as without an interruption.
 
-        A damaged, edited, newer or foreign file is a ValueError, and stays as it is.
+        A damaged, edited, newer or foreign file raises `ValueError` and is unchanged.
         """
         stream, ending, columns, about = checkpoint.read(path)
-        told = stream.settings
-        resumed = cls(told.kernel, told.size, half_life=told.half_life, buffer=told.block, select=told.select, **ending)
+        kept = stream.settings
+        resumed = cls(kept.kernel, kept.size, half_life=kept.half_life, buffer=kept.block, select=kept.select, **ending)
         resumed._store(stream, columns).about_ = about
         return resumed
 
 
 def _require_mergeable(mine: RowBuffer, theirs: RowBuffer) -> None:
-    """The same settings, and the same bandwidth where a rule has found it in both."""
+    """Raise an error for different settings, or if a rule found different bandwidths."""
     for name in ("size", "half_life"):
         one, other = getattr(mine.settings, name), getattr(theirs.settings, name)
         if one != other:
-            raise ValueError(f"both must have the same {name}, got {one} and {other}; merge streams that were begun alike")
+            raise ValueError(f"both must have the same {name}, got {one} and {other}; start both streams with equal parameters")
     if mine.kernel == theirs.kernel:
         return
     if mine.settings.kernel != theirs.settings.kernel:
@@ -293,14 +290,14 @@ def _require_mergeable(mine: RowBuffer, theirs: RowBuffer) -> None:
 
 
 def _names(chunk: PointsLike) -> list[str] | None:
-    """The columns of a frame, where all of them are texts."""
+    """The columns of a frame, if all of them are texts."""
     columns = getattr(chunk, "columns", None)
     names = None if columns is None else list(columns)
     return names if names is not None and all(isinstance(name, str) for name in names) else None
 
 
 def _is_empty(chunk: PointsLike) -> bool:
-    shape = getattr(chunk, "shape", None)  # sparse matrices have one, and refuse to tell their length
+    shape = getattr(chunk, "shape", None)  # sparse matrices have one, and no length
     return bool(shape[0] == 0) if shape else shape is None and isinstance(chunk, Sized) and len(chunk) == 0
 
 
@@ -309,7 +306,7 @@ def _known(stream: StreamCompressor) -> list[str] | None:
 
 
 def _weights(value: WeightsLike, given: PointsLike, count: int) -> Array:
-    """Weights of a chunk, all of which may be 0."""
+    """Weights of a chunk; all of them may be 0."""
     value = _rows.brought(value, given)
     array = np.asarray(value)
     if array.shape == (count,) and array.dtype.kind in "fiu" and not array.any():
@@ -317,7 +314,7 @@ def _weights(value: WeightsLike, given: PointsLike, count: int) -> Array:
     weights = _validate.weights(value, count)
     heaviest = float(weights.max())
     _validate.squares_summable(
-        heaviest, "where it is not 0, sample_weight must lie", f"the largest is {heaviest:g}; rescale all of them alike"
+        heaviest, "where it is not 0, sample_weight must lie", f"the largest is {heaviest:g}; rescale all of them by one factor"
     )
     return weights
 
@@ -332,5 +329,5 @@ def _require_no_weights(y: object) -> None:
     values = np.asarray(y)
     if values.dtype.kind not in "fiu" or values.size != len(values) or not (np.isfinite(values) & (values >= 0)).all():
         return
-    if (values % 1 != 0).any() or (values.all() and len(np.unique(values)) > MOST_LABELS):
+    if (values % 1 != 0).any() or (values.all() and len(np.unique(values)) > MAX_LABELS):
         raise ValueError(f"y is ignored, got {len(values):,} non-negative numbers that look like weights; pass sample_weight=")

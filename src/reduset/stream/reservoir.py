@@ -1,10 +1,11 @@
-"""A fair sample of rows that come in parts: those of the least keys Exp(1)/w, so many as asked for (bottom-k, Cohen & Kaplan 2007).
+"""A uniform sample of rows that come in parts: the rows of the smallest keys Exp(1)/w (bottom-k, Cohen & Kaplan 2007).
 
-Every row draws its key once, so that samples of two parts are merged by keeping the least keys of both, and a row's chance to stay
-depends on its weight alone. Kept as logarithms: with forgetting, all earlier weights shrink alike and all keys shift alike.
+Every row draws its key once. The samples of two parts are merged by keeping the smallest keys of both, and the inclusion
+probability of a row depends on its weight alone. Keys are kept as logarithms. With forgetting, all earlier weights shrink by one
+factor and all keys shift by one amount.
 
-Given the least key that was not kept, e^t, each row is in the sample with the chance p = 1 − exp(−w e^t), independently; 1/p is
-what it stands for.
+Given the smallest key e^t that was not kept, each row is in the sample with probability p = 1 − exp(−w e^t), independently. It
+represents 1/p rows.
 """
 
 from __future__ import annotations
@@ -14,14 +15,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from reduset._types import Array, Floats
-from reduset.certificate.frequencies import SAFETY
+from reduset.certificate import SAFETY
 from reduset.kernels import Kernel
 from reduset.mean import KernelMean
 
 ROWS = 8192
-PAIRED = 1024  # rows of which all pairs are looked at
-LEAST = 1e-300  # for logarithms
-FORGOTTEN = 1e-9  # of all weight: what has less is let go where a stream forgets
+PAIRED_ROWS = 1024  # rows whose pairs are evaluated
+SMALLEST = 1e-300  # argument of a logarithm
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,8 @@ class Reservoir:
     points : (k, d), in the order of their keys
     weights : (k,)
     keys : (k,) logarithms, ascending
-    limit : the least key that was not kept; infinite where every row was
+    limit : the smallest key that was not kept; infinite if every row was
+    most : the largest number of rows
     """
 
     points: Array
@@ -48,10 +49,10 @@ class Reservoir:
 
     def absorb(self, points: Floats, weights: Array, rng: np.random.Generator) -> Reservoir:
         """After more rows."""
-        with np.errstate(divide="ignore"):  # rows of no weight never stay
-            keys = np.log(np.maximum(rng.standard_exponential(len(points)), LEAST)) - np.log(weights)
+        with np.errstate(divide="ignore"):  # rows of weight 0 never stay
+            keys = np.log(np.maximum(rng.standard_exponential(len(points)), SMALLEST)) - np.log(weights)
         able = np.flatnonzero(keys < self.limit)
-        if len(able) > self.most:  # one more than can stay, whose key is the limit
+        if len(able) > self.most:  # one more than can stay, to know the limit
             able = able[np.argpartition(keys[able], self.most)[: self.most + 1]]
         others = Reservoir(np.asarray(points[able], np.float64), np.asarray(weights[able], np.float64), keys[able])
         return self.merge(others)
@@ -69,61 +70,56 @@ class Reservoir:
         return Reservoir(points[kept], weights[kept], keys[kept], limit, self.most)
 
     def first(self, most: int) -> Reservoir:
-        """The sample of at most so many rows that this one begins with."""
+        """The sample of at most ``most`` rows, which is the beginning of this one."""
         limit = float(self.keys[most]) if len(self.keys) > most else self.limit
         return Reservoir(self.points[:most], self.weights[:most], self.keys[:most], limit, min(most, self.most))
 
     def faded(self, factor: float) -> Reservoir:
-        """After all weights shrank by a factor; rows of which nothing is left are let go."""
-        shift, weights = -float(np.log(max(factor, LEAST))), self.weights * factor
+        """After all weights shrank by a factor; rows whose weight underflows are removed."""
+        shift, weights = -float(np.log(max(factor, SMALLEST))), self.weights * factor
         left = weights > 0
         return replace(
             self, points=self.points[left], weights=weights[left], keys=self.keys[left] + shift, limit=self.limit + shift
         )
 
-    def remembered(self) -> Array:
-        """The points of which enough is left to speak of."""
-        return self.points[self.weights > FORGOTTEN * self.weights.max(initial=0.0)]
-
     @property
     def is_everything(self) -> bool:
-        """Whether every row of any weight is in it."""
+        """Whether every row with a weight is in the sample."""
         return not np.isfinite(self.limit)
 
     @property
     def shares(self) -> Array:
-        """(k,) what each row of the sample stands for, summing to 1."""
+        """(k,) the proportion of the total weight that each row of the sample represents."""
         share = self.weights
         if not self.is_everything:
             share = share / -np.expm1(-np.exp(np.minimum(np.log(share) + self.limit, 700.0)))
         return np.asarray(share / share.sum())
 
     def square_distance(self, small: KernelMean, own: float, quantile: float) -> tuple[float, float]:
-        """‖f − f_m‖² for the mean f of all rows, and how far off it may be; in units where every bump has norm 1.
+        """‖f − f_m‖² for the mean f of all rows, and half the width of its interval; all kernel functions have norm 1.
 
-        It is the mean over pairs of rows of h(x, y) = ⟨φ(·, x) − f_m, φ(·, y) − f_m⟩, those of different rows weighed by what they
-        stand for (a U-statistic); pairs of a row with itself count ``own`` = Σw²/(Σw)². Where f_m is close to f, every row sees
-        about nothing.
+        It is the mean over pairs of rows of h(x, y) = ⟨φ(·, x) − f_m, φ(·, y) − f_m⟩. Pairs of different rows are weighted by what
+        they represent (a U-statistic). Pairs of a row with itself have the weight ``own`` = Σw²/(Σw)².
         """
         kernel, points, shares = small.kernel, self.points, self.shares
         values = kernel.product_sums(small.atoms, small.weights, points)
         square = float(small.weights @ kernel.product_sums(small.atoms, small.weights, small.atoms))
-        alone = 1.0 - 2 * values + square  # h(x, x)
-        concentration = float(shares @ shares)  # one over the number of rows, where they count alike
-        apart = 1.0 - concentration  # the share of pairs of different rows
+        diagonal = 1.0 - 2 * values + square  # h(x, x)
+        concentration = float(shares @ shares)  # for equal weights, one over the number of rows
+        apart = 1.0 - concentration  # the proportion of pairs of different rows
         if apart <= 0:  # a single row
-            return max(float(alone[0]), 0.0), 0.0
+            return max(float(diagonal[0]), 0.0), 0.0
         others = kernel.product_sums(points, shares, points) - shares
         middle = float(shares @ values)
-        seen = others - values * (1 - shares) - (middle - shares * values) + square * (1 - shares)  # Σ h(x, y) over y ≠ x
-        between = float(shares @ seen) / apart
-        doubly = shares * self.weights  # of Σw² a row stands for what it does of Σw, times its weight
-        estimate = (1 - own) * between + own * float(doubly @ alone) / float(doubly.sum())
+        row_sums = others - values * (1 - shares) - (middle - shares * values) + square * (1 - shares)  # Σ h(x, y) over y ≠ x
+        between = float(shares @ row_sums) / apart
+        doubly = shares * self.weights  # a row represents of Σw² what it does of Σw, times its weight
+        estimate = (1 - own) * between + own * float(doubly @ diagonal) / float(doubly.sum())
         if self.is_everything:
             return estimate, 0.0
-        # Hoeffding's two parts of a U-statistic's variance: of the mean over partners, and of the pairs themselves
-        of_rows = 2 * float(np.sqrt(concentration * (shares @ np.square(seen / apart - between))))
-        of_pairs = concentration * float(np.sqrt(2 * np.mean(np.square(_pairs(kernel, points[:PAIRED], values, square)))))
+        # Hoeffding's two parts of the variance of a U-statistic: of the mean over partners, and of the pairs
+        of_rows = 2 * float(np.sqrt(concentration * (shares @ np.square(row_sums / apart - between))))
+        of_pairs = concentration * float(np.sqrt(2 * np.mean(np.square(_pairs(kernel, points[:PAIRED_ROWS], values, square)))))
         return estimate, SAFETY * quantile * float(np.hypot(of_rows, of_pairs))
 
 

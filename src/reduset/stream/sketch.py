@@ -1,14 +1,12 @@
-"""What is kept of a stream: sums over its rows, each of which can be added up chunk by chunk and part by part.
+"""What is kept of a stream: sums over its rows, which are added chunk by chunk and part by part.
 
-`CandidateAtoms`  inner products at some 1.5·m places, from which the atoms and their weights come
-`OnlineKCenter`   k centres by the doubling algorithm: the covering radius and a bound that holds before anything is measured
-`GaussianMoments`  coordinates of the mean of a Gaussian in few dimensions at a wide bandwidth, from which κ follows at every place
-waves             Σ w exp(i ω·x) of every row at fixed frequencies (`FrequencyLadders.of_kernel`): the measured error
-`Reservoir`       a fair sample of rows: how far the atoms may be from the best covering, whether a chunk is news, and the error
-                  where frequencies see too little of it
+`CandidateAtoms`   inner products at some 1.4·m points, from which atoms and weights follow, and the sums of the a-priori bound
+Fourier sums       Σ w exp(i ω·x) of every row at fixed frequencies (`FrequencyLadders.of_kernel`): the measured error
+`Reservoir`        a uniform sample of rows: `StreamCompressor.sample`, the test for drift, and the error if the frequencies have
+                   no digits, or if much of the mass is missing
 
-A sketch is frozen: a chunk makes a new one, and whatever goes wrong on the way leaves the old one as it was. O(m²) memory; a row
-costs O(m·d).
+The result comes from the stages of `reduset.compression`: weigh, certify, result. A sketch is frozen. A chunk makes a new sketch,
+so an error leaves the old one unchanged. O(m²) memory; a row costs O(m·d).
 """
 
 from __future__ import annotations
@@ -18,42 +16,40 @@ from typing import cast
 
 import numpy as np
 
-from reduset._engine import Frame, order_by_energy, single_threaded_blas
-from reduset._progress import Clock
+from reduset._engine import Frame, single_threaded_blas
 from reduset._types import Array
-from reduset.certificate import Certificate
-from reduset.certificate.bounds import Bounds
-from reduset.certificate.by_frequencies import angles_have_digits
-from reduset.certificate.by_scale import Scales, WaveScales
-from reduset.certificate.frequencies import FrequencyLadders, Waves, two_sided
-from reduset.certificate.probe import Measurement
-from reduset.certificate.rule import rows_needed
-from reduset.compression import Compression
-from reduset.compression.prefixes import Prefixes
-from reduset.compression.result import assemble
-from reduset.kernels import Gaussian, RadialKernel
-from reduset.kernels.base import exponential
+from reduset.certificate import (
+    Bounds,
+    Certificate,
+    FrequencyLadders,
+    Measurement,
+    Probe,
+    Scales,
+    Waves,
+    WaveScales,
+    angles_have_digits,
+    rows_needed,
+    two_sided,
+)
+from reduset.compression import Atoms, Compression, Run, assemble, certify, weigh_atoms
+from reduset.kernels import RadialKernel, exponential
 from reduset.mean import KernelMean
+from reduset.mixture import Pieces
 from reduset.select import as_selector
-from reduset.stream.candidates import CandidateAtoms, PivotedBasis
-from reduset.stream.moments import GaussianMoments
-from reduset.stream.online_kcenter import OnlineKCenter
+from reduset.stream.candidates import CandidateAtoms
 from reduset.stream.reservoir import Reservoir
-from reduset.weights import span_of
-
-FARTHEST = 1e100  # coordinates whose squares are numbers
-REMEMBERED = 1024  # rows of the sample that may become atoms, where κ is known at every place
 
 
 @dataclass(frozen=True)
 class StreamSketch:
-    """A mergeable sketch: sums over the rows so far.
+    """A mergeable sketch.
 
     Attributes
     ----------
-    size : how many atoms will be asked for
+    size : the number of atoms of a result
     mass, squares : Σ w and Σ w²
-    origin : (d,) of the waves' angles
+    origin : (d,) of the angles of the Fourier sums
+    waves : (s, rungs) Fourier sums
     """
 
     size: int
@@ -62,9 +58,7 @@ class StreamSketch:
     origin: Array
     waves: Waves
     candidates: CandidateAtoms
-    centres: OnlineKCenter
     reservoir: Reservoir
-    moments: GaussianMoments | None = None
 
     @property
     def kernel(self) -> RadialKernel:
@@ -75,7 +69,7 @@ class StreamSketch:
         return len(self.origin)
 
     @property
-    def _ladders(self) -> FrequencyLadders:
+    def ladders(self) -> FrequencyLadders:
         return FrequencyLadders.of_kernel(self.kernel, self.dimension)
 
     @property
@@ -86,55 +80,33 @@ class StreamSketch:
     def from_first_chunk(
         cls, points: Array, weights: Array, kernel: RadialKernel, size: int, select: str, rng: np.random.Generator
     ) -> StreamSketch:
-        """From the first chunk of rows, the kernel's bandwidth a number."""
+        """From the first chunk of rows, with a resolved bandwidth."""
         candidates = CandidateAtoms.from_first_chunk(points, weights, kernel, size, as_selector(select), rng)
-        blank = cls._without_rows(candidates, np.median(points[:], axis=0).astype(np.float64))
-        moments = GaussianMoments.for_rows(blank._coordinates(points[:]), weights, size) if isinstance(kernel, Gaussian) else None
-        return replace(blank, moments=moments)._added(points, weights, candidates, rng)
+        origin = np.median(points[:], axis=0).astype(np.float64)
+        return cls._without_rows(candidates, origin)._added(points, weights, candidates, rng)
 
     @classmethod
     def _without_rows(cls, candidates: CandidateAtoms, origin: Array) -> StreamSketch:
-        kernel, size, d = candidates.kernel, candidates.size, len(origin)
-        waves = np.zeros(FrequencyLadders.of_kernel(kernel, d).shares.shape, np.complex128)
-        return cls(size, 0.0, 0.0, origin, waves, candidates, OnlineKCenter.empty(kernel, size, d), Reservoir.empty(d))
+        waves = np.zeros(FrequencyLadders.of_kernel(candidates.kernel, len(origin)).shares.shape, np.complex128)
+        return cls(candidates.size, 0.0, 0.0, origin, waves, candidates, Reservoir.empty(len(origin)))
 
     def blank(self) -> StreamSketch:
-        """Without any rows, with the same candidates: what is added to it can be added to this one without loss."""
-        zero = np.zeros(len(self.candidates.kappa))
-        blank = self._without_rows(replace(self.candidates, kappa=zero, missed=zero), self.origin)
-        return replace(blank, moments=None if self.moments is None else self.moments.blank())
+        """A sketch without rows and with the same candidates, which can be merged with this one without interpolation."""
+        return self._without_rows(self.candidates.blank(), self.origin)
 
     def absorb(self, points: Array, weights: Array, rng: np.random.Generator) -> StreamSketch:
         """After a chunk of rows."""
-        candidates = self.candidates.absorb(points, weights, self.mass, self.reservoir, rng)
+        candidates = self.candidates.absorb(points, weights, self.mass, self.reservoir.points, rng)
         return self._added(points, weights, candidates, rng)
 
-    def _coordinates(self, points: Array) -> Array:
-        """Those of the moments, in which the inner product of a Gaussian's bumps is exp(−|u − v|²/2)."""
-        with np.errstate(over="ignore"):
-            return np.clip(np.sqrt(2.0) * self.frame.apply(points), -FARTHEST, FARTHEST)
-
-    def _around(self, centres: OnlineKCenter, moments: GaussianMoments) -> GaussianMoments:
-        """The moments about the middle of the rows that the centres cover, where there are any."""
-        places = self._coordinates(centres.centres)
-        if not len(places):
-            return moments
-        return moments.around(places.min(axis=0), places.max(axis=0), self.mass)
-
     def _added(self, points: Array, weights: Array, candidates: CandidateAtoms, rng: np.random.Generator) -> StreamSketch:
-        here = points[:]  # where they lie on a GPU: κ and waves are summed there, books of single rows are kept here
-        mass, moments, centres = self.mass + float(weights.sum()), self.moments, self.centres.absorb(here, weights)
-        if moments is not None:
-            moments = self._around(centres, moments).absorb(self._coordinates(here), weights).unless_lost(mass)
         return replace(
             self,
-            mass=mass,
-            moments=moments,
+            mass=self.mass + float(weights.sum()),
             squares=self.squares + float(weights @ weights),
-            waves=self.waves + self._ladders.waves(points, weights, self.frame),
+            waves=self.waves + self.ladders.waves(points, weights, self.frame),
             candidates=candidates,
-            centres=centres,
-            reservoir=self.reservoir.absorb(here, weights, rng),
+            reservoir=self.reservoir.absorb(points[:], weights, rng),
         )
 
     def faded(self, factor: float) -> StreamSketch:
@@ -144,147 +116,119 @@ class StreamSketch:
             mass=self.mass * factor,
             squares=self.squares * factor**2,
             waves=self.waves * factor,
-            moments=None if self.moments is None else self.moments.faded(factor),
             candidates=self.candidates.faded(factor),
-            centres=self.centres.faded(factor),
             reservoir=self.reservoir.faded(factor),
         )
 
     def merge(self, other: StreamSketch) -> StreamSketch:
         """The sketch of both parts."""
         shift = other.frame.apply(self.origin[None])[0]
-        mass, centres, moments = self.mass + other.mass, self.centres.merge(other.centres), None
+        reservoir = self.reservoir.merge(other.reservoir)
         with single_threaded_blas():
-            candidates = self.candidates.merge(other.candidates, (self.mass, other.mass), (self.reservoir, other.reservoir))
-            if self.moments is not None and other.moments is not None:
-                theirs = replace(other.moments, origin=other.moments.origin - np.sqrt(2.0) * shift)
-                moments = self._around(centres, self.moments).merge(theirs).unless_lost(mass)
+            candidates = self.candidates.merge(other.candidates, (self.mass, other.mass), reservoir.points)
         return replace(
             self,
-            mass=mass,
-            moments=moments,
+            mass=self.mass + other.mass,
             squares=self.squares + other.squares,
-            waves=self.waves + self._ladders.turned(other.waves, -shift),
+            waves=self.waves + self.ladders.turned(other.waves, -shift),
             candidates=candidates,
-            centres=centres,
-            reservoir=self.reservoir.merge(other.reservoir),
+            reservoir=reservoir,
         )
+
+    def sample(self) -> KernelMean:
+        """A uniform sample of the rows."""
+        return KernelMean(self.reservoir.points, self.reservoir.shares, self.kernel)
 
     # -- the result ---------------------------------------------------------------------------------------------------------
 
     def result(self, kind: str, confidence: float, rows: int, selection: str, rng: np.random.Generator) -> Compression:
-        """The compression of that many rows to ``size`` atoms, or fewer where fewer are distinct."""
-        clock = Clock()
+        """The compression of ``rows`` rows to ``size`` atoms, or fewer if fewer are distinct."""
+        probe = SketchProbe(self, confidence)
+        target = Run(rng, confidence).target(self.sample(), probe)
         with single_threaded_blas():
-            centres = self.centres.with_floor_of(self.reservoir.remembered())
-            atoms, kappa, missed, forced = self._atoms(centres)
-            order = order_by_energy(self.kernel.product_gram(atoms, atoms), kappa)
-            span = span_of(self.kernel, atoms[order], kappa[order])
-            free = span.weights("free", 1.0, span.size)
-            residual = self._measured(KernelMean(span.atoms, free, self.kernel), confidence)
-            prefixes = Prefixes.of_new_points(self.kernel, span, residual, kind, confidence)
-            radius, moved = centres.of_atoms(prefixes.atoms)
-            remark = self._remark(radius, centres.floor, missed, forced)
-            bounds = self._bounds(radius, moved, centres.lost)
-            with clock.stage("certify"):
-                scales = self._scales(rng)
-            result = assemble(prefixes, span.size, rows, selection, clock, bounds=bounds, remark=remark, scales=scales)
-            if missed > 0 or forced:
-                result = replace(result, certificate=self._without_pythagoras(result, centres))
-        return result
+            atoms, interpolated = self._atoms()
+            weighed = weigh_atoms(target, atoms)
+            prefixes = certify(target, weighed, kind)
+            radius, moved = self.candidates.covering(prefixes.atoms)
+            result = assemble(
+                prefixes,
+                weighed.span.size,
+                rows,
+                selection,
+                target.run.clock,
+                bounds=self._bounds(radius, moved),
+                remark=self._remark(radius, interpolated),
+                scales=target.scales(weighed.span.size),
+            )
+            return result if interpolated == 0 else replace(result, certificate=self._measured_again(result, probe))
 
-    def _atoms(self, centres: OnlineKCenter) -> tuple[Array, Array, float, int]:
-        """Atoms, κ there, how much of the stream they know only by interpolation, and how many are there for the covering alone.
-
-        The candidates that explain most, the last of them given up where a centre's rows lie farther from all of them than
-        promised.
-        """
-        candidates = self.candidates if self.moments is None else self._remembered(self.moments)
-        order = candidates.best(self.size)
-        wanted = centres.wanted(candidates.places[order], self.size)
-        order = order[: self.size - len(wanted)]
-        places, others = candidates.places[order], centres.centres[wanted]
-        atoms = np.concatenate([places, others])
+    def _atoms(self) -> tuple[Atoms, float]:
+        """The candidates that explain most, with κ, and the proportion of the stream whose κ was interpolated."""
+        candidates = self.candidates
+        best = candidates.best(self.size)
+        points = candidates.points[best]
         if self.reservoir.is_everything:
             rows = self.reservoir
-            return atoms, self.kernel.product_sums(rows.points, rows.weights, atoms) / self.mass, 0.0, 0
-        # what was read off other candidates agrees with these only up to its error, which nearly dependent bumps would magnify
-        own = candidates.projected(places) if candidates.missed.any() else candidates.kappa[order]
-        kappa = np.concatenate([own, candidates.projected(others)]) / self.mass
-        missed = float(np.mean(candidates.missed[order])) / self.mass if len(order) else 0.0
-        return atoms, kappa, missed, len(wanted)
+            kappa, missed = self.kernel.product_sums(rows.points, rows.weights, points), 0.0
+        else:
+            # κ that was interpolated agrees with the others up to its error, which nearly dependent kernel functions would magnify
+            kappa = candidates.interpolated(points) if candidates.missed.any() else candidates.kappa[best]
+            missed = float(np.mean(candidates.missed[best])) / self.mass
+        return Atoms(points, in_order=False, kappa=kappa / self.mass), missed
 
-    def _remembered(self, moments: GaussianMoments) -> CandidateAtoms:
-        """All places that are remembered as candidates, where the moments tell κ at each, as if all had been there from the first.
-
-        Where the error is near rounding, it is decided by rows at the rim: these are found among the centres, and the places in
-        between by a pivoted factor of all at once.
-        """
-        places = np.concatenate([self.candidates.places, self.centres.centres, self.reservoir.points[:REMEMBERED]])
-        kappa = moments.at(self._coordinates(places))
-        return replace(self.candidates, basis=PivotedBasis(self.kernel, places), kappa=kappa, missed=np.zeros(len(places)))
-
-    def _bounds(self, radius: float, moved: float, lost: float) -> Bounds:
-        """The a-priori bounds from the covering: all rows within a radius of an atom, except for those that were forgotten."""
+    def _bounds(self, radius: float, moved: float) -> Bounds:
+        """The a-priori bounds from the covering radius and from the assignments of all rows."""
         incoherence = float(self.kernel.product_at(np.array([radius]), self.dimension)[0])
         known = Bounds.from_incoherence(1.0, incoherence)
-        theorem, summed = (None if each is None else each + lost / self.mass for each in (known.theorem, known.summed))
-        return Bounds(moved if summed is None else min(moved, summed), theorem, moved, incoherence)
+        summed = moved if known.summed is None else min(moved, known.summed)
+        return Bounds(summed, known.theorem, moved, incoherence)
 
-    def _without_pythagoras(self, result: Compression, centres: OnlineKCenter) -> Certificate:
-        """The certificate where κ of some atoms was read off other candidates, so that the weights are not quite the best.
+    def _remark(self, radius: float, interpolated: float) -> str:
+        text = f"covering radius at most {radius / self.kernel.product(self.dimension).stretch:.3g} bandwidths"
+        if interpolated > 0:
+            text += f"; {100 * interpolated:.3g} % of the inner products at the atoms were interpolated"
+        return text
 
-        Pythagoras, ‖f − f_α‖² = ‖f − Pf‖² + ‖Pf − f_α‖², needs f − Pf perpendicular to the span. The best weights for a κ that is
-        not quite that of f give a projection that is not quite Pf: what is left of f is then not perpendicular to the atoms, and
-        nothing may be added to its square. So the error of other weights than free ones, for which it was measured, is measured
-        for the very mean that is returned. And what is promised of the best weights is not promised of these: the bound is the
-        one that holds for any weights, by way of the centres.
+    def _measured_again(self, result: Compression, probe: SketchProbe) -> Certificate:
+        """The certificate if κ of some atoms was interpolated, so that the weights are not exactly the best.
+
+        Pythagoras, ‖f − f_α‖² = ‖f − P f‖² + ‖P f − f_α‖², needs f − P f perpendicular to the span. With an interpolated κ, the
+        free weights give a projection that differs from P f, and the rest is not perpendicular. So the error of other weights than
+        free ones is measured for the mean that is returned, and the bound is the one that holds for any weights.
         """
         small, certificate = cast(KernelMean, result.mean), result.certificate
-        surely, unit = centres.of_mean(small), exponential(self.kernel.log_energy(self.dimension) / 2)
-        sup = None if certificate.sup_bound is None else surely * unit**2
-        certificate = replace(certificate, bound=surely * unit, theorem_bound=None, sup_bound=sup)
+        bound, unit = self.candidates.error_bound(small), exponential(self.kernel.log_energy(self.dimension) / 2)
+        sup = None if certificate.sup_bound is None else bound * unit**2
+        certificate = replace(certificate, bound=bound * unit, theorem_bound=None, sup_bound=sup)
         if result.weighting == "free" or not 0 < unit < np.inf or not certificate.norm > 0:
             return certificate
-        measured = self._measured(small, certificate.confidence)
+        measured = probe.glance(np.asarray(small.atoms, np.float64), small.weights)
         error, low, high = (np.sqrt(square) * unit / certificate.norm for square in (measured.square, measured.low, measured.high))
         return replace(certificate, relative_error=float(error), interval=(float(low), float(high)), method=measured.method)
 
-    @property
-    def _has_digits(self) -> bool:
-        """Whether the bandwidth is large enough for random Fourier features."""
-        return angles_have_digits(self.frame.apply(self.reservoir.points))
 
-    def _scales(self, rng: np.random.Generator) -> Scales | None:
-        """The errors at other scales, from the sums over all rows; norms and the median distance are those of the sample."""
+class SketchProbe(Probe):
+    """Errors from the Fourier sums over all rows, or from the sample if rows are needed; of both, the more precise one."""
+
+    def __init__(self, sketch: StreamSketch, confidence: float) -> None:
+        self._sketch, self._quantile = sketch, two_sided(confidence)
+        self._has_digits = angles_have_digits(sketch.frame.apply(sketch.reservoir.points))
+        self._squares = sketch.squares / sketch.mass / sketch.mass
+
+    def glance(self, atoms: Pieces, weights: Array, kappa: Array | None = None) -> Measurement:
+        sketch, ladders = self._sketch, self._sketch.ladders
+        small = KernelMean(cast(Array, atoms), weights, sketch.kernel)
+        by_waves = ladders.measure(sketch.waves / sketch.mass - ladders.waves(atoms, weights, sketch.frame), self._quantile)
+        if not rows_needed(self._has_digits, abs(1.0 - small.mass)):
+            return by_waves
+        square, width = sketch.reservoir.square_distance(small, self._squares, self._quantile)
+        is_better = self._has_digits and by_waves.high - by_waves.low < 2 * width
+        return by_waves if is_better else Measurement.within(square, width, "sample")
+
+    def scales(self, size: int, rng: np.random.Generator) -> Scales | None:
+        """From the sums over all rows; norms and the median distance are those of the sample."""
         if not self._has_digits:
             return None
-        squares, waves = self.squares / self.mass / self.mass, self.waves / self.mass
-        return WaveScales.from_rows(self.sample(), squares, self._ladders, waves, self.frame, rng).from_spread()
-
-    def _measured(self, small: KernelMean, confidence: float) -> Measurement:
-        """‖f − f_m‖² by waves, by the sample where rows are needed; there, whichever is surer."""
-        quantile, ladders = two_sided(confidence), self._ladders
-        by_waves = ladders.measure(self.waves / self.mass - ladders.waves(small.atoms, small.weights, self.frame), quantile)
-        resolved = self._has_digits
-        if not rows_needed(resolved, abs(1.0 - small.mass)):
-            return by_waves
-        square, width = self.reservoir.square_distance(small, self.squares / self.mass / self.mass, quantile)
-        if resolved and by_waves.high - by_waves.low < 2 * width:
-            return by_waves
-        return Measurement(max(square, 0.0), max(square - width, 0.0), max(square + width, 0.0), "sample")
-
-    def _remark(self, radius: float, floor: float, missed: float, forced: int) -> str:
-        unit = self.kernel.product(self.dimension).stretch
-        words = (
-            f"covering radius at most {radius / unit:.3g} bandwidths; no {self.size} points do with less than {floor / unit:.3g}"
-        )
-        if forced:
-            words += f"; {forced} of the atoms are there for the covering alone"
-        if missed > 0:
-            words += f"; the atoms saw {100 * (1 - missed):.3g} % of the stream, the rest was read off the sites before them"
-        return words
-
-    def sample(self) -> KernelMean:
-        """A fair sample of the rows."""
-        return KernelMean(self.reservoir.points, self.reservoir.shares, self.kernel)
+        sketch = self._sketch
+        rows, waves = sketch.sample(), sketch.waves / sketch.mass
+        return WaveScales.from_rows(rows, self._squares, sketch.ladders, waves, sketch.frame, rng).from_spread()
