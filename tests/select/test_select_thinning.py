@@ -55,7 +55,7 @@ def test_lists_are_halved_each_by_its_own_luck():
     luck = np.random.default_rng(5).random((6, 8))
     K = reference.gram(f)
     expected = [rows[reference.halve(K[np.ix_(rows, rows)], own, thinning.FAILURE)] for rows, own in zip(lists, luck, strict=True)]
-    np.testing.assert_array_equal(traversal._halve(lists), expected)
+    np.testing.assert_array_equal(traversal._halve(f.atoms, lists), expected)
 
 
 def test_of_two_that_coincide_either_stays():

@@ -97,6 +97,17 @@ if TYPE_CHECKING:
     from reduset._engine.near import LeafSums
     from reduset._engine.neighbours import LeafCover, leaves_for, nearest, nearest_by_block
     from reduset._engine.oblique_boxes import oblique_box_sums
+    from reduset._engine.passes import (
+        BlockRows,
+        SelectedRows,
+        add,
+        each_column,
+        held_rows,
+        in_blocks,
+        in_memory,
+        map_rows,
+        over_blocks,
+    )
     from reduset._engine.profile import Frame, Profile
     from reduset._engine.pursuit import Pursuit, order_by_energy
     from reduset._engine.radii import distance_histograms, distance_nodes
@@ -130,6 +141,7 @@ __all__ += ["Components", "component_logs", "component_sums", "from_whitened", "
 __all__ += ["DeviceRows", "HostRows", "LazyCover", "WindowSums", "valley_depths"]
 __all__ += ["DevicePoints", "as_cupy", "as_given", "on_device", "require_cpu", "to_device_of"]
 __all__ += ["get_device", "set_device"]
+__all__ += ["BlockRows", "SelectedRows", "add", "each_column", "held_rows", "in_blocks", "in_memory", "map_rows", "over_blocks"]
 __all__ += ["CITYBLOCK", "LOGARITHM", "ROOT", "SOFT_CITYBLOCK", "SQUARED", "TABLE", "Frame", "Profile"]
 __all__ += ["ColumnGoals", "LeafCover", "Leaves", "Moments", "UseGram", "leaves_for"]
 __all__ += ["LOG_2PI", "as_diagonal", "as_full", "from_lower_rows", "is_shared", "log_determinants", "log_peaks"]
@@ -191,6 +203,7 @@ _HOMES = {
     "neighbours": "LeafCover nearest_by_block leaves_for nearest",
     "oblique_boxes": "oblique_box_sums",
     "profile": "Frame Profile",
+    "passes": "BlockRows SelectedRows add each_column held_rows in_blocks in_memory map_rows over_blocks",
     "pursuit": "Pursuit order_by_energy",
     "radii": "distance_histograms distance_nodes",
     "row_places": "HostRows rows_in_place",

@@ -21,6 +21,7 @@ from reduset._engine.compiled import compiled
 from reduset._engine.depths import LINEAR, ROOT
 from reduset._engine.gaps import SQUARED, gaps_at, to_gaps
 from reduset._engine.packed import packed
+from reduset._engine.passes import BlockRows
 from reduset._engine.precision import BLAS_REACH, MIXED_FROM, MIXED_REACH
 from reduset._engine.profile import Frame, Profile
 from reduset._engine.sums import BLAS_FROM
@@ -33,6 +34,8 @@ def assigned_distances(
     points: Floats, centres: Floats, owners: NDArray[np.int64], frame: Frame, metric: int
 ) -> NDArray[np.float64]:
     """(n,) the gap of each point to the centre that owns it, 0 where none does (an owner below 0); by differences."""
+    if isinstance(points, BlockRows):
+        return points.map_rows(partial(_assigned_of_block, centres, frame, metric), owners)
     out = np.empty(len(points))
     scale = abs(frame.matrix) if isinstance(frame.matrix, float) and points.dtype == centres.dtype == np.float64 else None
     places = np.ascontiguousarray(centres if scale is not None else frame.apply(centres))
@@ -43,6 +46,10 @@ def assigned_distances(
 
     run_all([partial(task, a, b) for a, b in row_blocks(points, points.shape[1])])
     return out if scale is None else out * scale ** (2 if metric == SQUARED else 1)
+
+
+def _assigned_of_block(centres: Floats, frame: Frame, metric: int, rows: Floats, owners: NDArray[np.int64]) -> NDArray[np.float64]:
+    return assigned_distances(rows, centres, owners, frame, metric)
 
 
 def has_single_products(profile: Profile, dimension: int) -> bool:

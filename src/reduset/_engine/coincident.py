@@ -9,10 +9,12 @@ O(n·(d + log m)) time, a byte a row and blocks of memory.
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from reduset._engine.passes import BlockRows
 from reduset._engine.threads import row_blocks, run_all
 from reduset._types import Floats
 
@@ -21,6 +23,12 @@ SEED = 0x9E3779B97F4A7C15
 
 def rows_not_among(points: Floats, places: Floats) -> NDArray[np.int32]:
     """The rows of (n, d) points that equal none of (m, d) places, m ≥ 1, in their order."""
+    apart = points.map_rows(partial(_are_apart, places)) if isinstance(points, BlockRows) else _are_apart(places, points)
+    numbers: Any = np.int32 if len(points) <= np.iinfo(np.int32).max else np.int64
+    return np.flatnonzero(apart).astype(numbers)
+
+
+def _are_apart(places: Floats, points: Floats) -> NDArray[np.bool_]:
     known = _comparable(places)
     odd: NDArray[np.uint64] = np.random.default_rng(SEED).integers(1 << 63, size=(known.shape[1],), dtype=np.uint64)
     odd += odd + np.uint64(1)
@@ -35,7 +43,7 @@ def rows_not_among(points: Floats, places: Floats) -> NDArray[np.int32]:
         np.any(rows != known[at], axis=1, out=apart[a:b])
 
     run_all([partial(look, a, b) for a, b in row_blocks(points, points.shape[1])])
-    return np.flatnonzero(apart).astype(np.int32)
+    return apart
 
 
 def _comparable(points: Floats) -> NDArray[np.float64]:

@@ -212,8 +212,16 @@ class LazyCover:
 
     def owners(self, report: Report | None = None) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """(n,) the nearest centre of every row, the first of equals, and how far that is."""
+        by_blocks = getattr(self.place, "owners", None)
+        if by_blocks is not None:
+            found: tuple[NDArray[np.int64], NDArray[np.float32]] = by_blocks(self)
+            return found
         with self.place.at_work():
             return self._owners(report)
+
+    def forget_rows(self) -> None:
+        """Keep the centres alone."""
+        self._bounds = self._seen = self.place = None  # type: ignore[assignment]
 
     def _owners(self, report: Report | None) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         xp, place = self.place.arrays, self.place

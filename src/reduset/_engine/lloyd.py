@@ -15,6 +15,7 @@ from reduset._engine.device import goes_to_card
 from reduset._engine.gaps import SQUARED
 from reduset._engine.leaves import Leaves
 from reduset._engine.neighbours import nearest
+from reduset._engine.passes import add, over_blocks
 from reduset._engine.profile import Frame
 from reduset._engine.threads import blocks
 from reduset._types import Floats
@@ -22,6 +23,7 @@ from reduset._types import Floats
 COLUMNS_A_STEP = 16
 
 
+@over_blocks(add)
 def cluster_sums(
     points: Floats, weights: Any, centres: NDArray[np.float64], frame: Frame, leaves: Leaves | None = None
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from reduset._engine.addresses import row, strip
 from reduset._engine.arithmetic import FAST
 from reduset._engine.compiled import compiled
-from reduset._engine.cuda.arrays import on_device
 from reduset._engine.device import goes_to_card
 from reduset._engine.gaps import CITYBLOCK, SQUARED, gaps_at, to_gaps
 from reduset._engine.leaves import Leaves, build_leaves
+from reduset._engine.passes import BlockRows, in_memory
 from reduset._engine.precision import FEW_COLUMNS
 from reduset._engine.profile import Frame
 from reduset._engine.ranks import Ranks
@@ -62,6 +62,10 @@ def nearest_by_block(
     leaves : the points in leaves, where the caller has them already.
     there : whether ``use`` takes arrays on the GPU, where they are found there; else they are brought here
     """
+    if isinstance(points, BlockRows):
+        for k, (start, stop, (index, distance)) in enumerate(points.results(partial(_nearest_of_block, atoms, frame, metric))):
+            use(k, slice(start, stop), index, distance)
+        return
     doubly = leaves is not None and leaves.columns.dtype == np.float64  # whose grower knows that single precision does not do
     if goes_to_card(points, atoms, not doubly and (points.shape[1] <= FEW_COLUMNS or metric == SQUARED)):
         _on_card(points, atoms, frame, metric, use, there)
@@ -85,6 +89,10 @@ def nearest_by_block(
     run_all([partial(_leaf_task, points, A, shrunk, frame, metric, leaves, use, k, a, b) for k, (a, b) in parts])
 
 
+def _nearest_of_block(atoms: Floats, frame: Frame, metric: int, rows: Floats) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+    return nearest(rows, atoms, frame, metric)
+
+
 def _on_card(points: Floats, atoms: Floats, frame: Frame, metric: int, use: Use, there: bool) -> None:
     """The same on a GPU, whose answers stay there, or are brought here block by block and handed on by several threads."""
     from reduset._engine.cuda.nearest import nearest_by_block as on_card
@@ -100,8 +108,8 @@ def _on_card(points: Floats, atoms: Floats, frame: Frame, metric: int, use: Use,
 
 
 def leaves_for(points: Floats, frame: Frame, atoms: int) -> Leaves | None:
-    """The points in leaves, for whoever asks for nearest atoms several times; None where so many atoms do without."""
-    return build_leaves(points, frame) if points.shape[1] < BLAS_FROM and atoms > FEW and not on_device(points) else None
+    """The points in leaves, for several searches of nearest atoms; None for few atoms, many columns, and rows outside of memory."""
+    return build_leaves(points, frame) if points.shape[1] < BLAS_FROM and atoms > FEW and in_memory(points) else None
 
 
 def nearest(

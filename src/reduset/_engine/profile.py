@@ -10,6 +10,7 @@ whitened away, and the centre keeps the numbers small, so that a shift of all th
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +38,14 @@ class Profile:
     exponent: float = 1.0
     table: NDArray[np.float64] = field(default_factory=lambda: _NO_TABLE)  # depth and its slope at each knot
     step: float = 1.0
+
+    def __reduce__(self) -> Any:
+        return Profile._restored, (self.metric, self.family, self.exponent, self.table, self.step)
+
+    @classmethod
+    def _restored(cls, metric: int, family: int, exponent: float, table: NDArray[np.float64], step: float) -> Profile:
+        table.setflags(write=False)  # see `_NO_TABLE`
+        return cls(metric, family, exponent, table, step)
 
     @property
     def arguments(self) -> tuple[int, int, float, NDArray[np.float64], float]:

@@ -18,6 +18,7 @@ from reduset._engine.addresses import row
 from reduset._engine.arithmetic import FAST
 from reduset._engine.compiled import compiled, for_loops
 from reduset._engine.gaps import gaps_at, to_gaps
+from reduset._engine.passes import add, over_blocks
 from reduset._engine.profile import Frame
 from reduset._engine.threads import blocks, run_all
 from reduset._types import Floats
@@ -36,6 +37,7 @@ def distance_nodes() -> NDArray[np.float64]:
     return ((FIRST + np.arange(BINS + 1)) << SHIFT).astype(np.int32).view(np.float32).astype(np.float64)
 
 
+@over_blocks(add)
 def distance_histograms(points: Floats, weights: Floats, queries: Floats, frame: Frame, metric: int) -> NDArray[np.float64]:
     """The weight at each of the `distance_nodes` for each query, (q, BINS + 1); gaps beyond the ends count as the ends."""
     out = np.zeros((len(queries), BINS + 1))

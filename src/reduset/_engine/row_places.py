@@ -1,8 +1,9 @@
-"""Rows in the memory of the processor, or in a file that is mapped, as a lazy traversal looks at them (`lazy_cover`)."""
+"""Rows in main memory, in a mapped file, or in blocks elsewhere, as a lazy traversal uses them (`lazy_cover`)."""
 
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
+from copy import copy
 from functools import partial
 from typing import Any
 
@@ -11,7 +12,8 @@ from numpy.typing import NDArray
 
 from reduset._engine.compiled import compiled, inner
 from reduset._engine.cuda.arrays import on_device
-from reduset._engine.lazy_cover import RowPlace, show_by_products
+from reduset._engine.lazy_cover import LazyCover, RowPlace, show_by_products
+from reduset._engine.passes import HELD_ENTRIES, BlockRows, SelectedRows
 from reduset._engine.profile import Frame
 from reduset._engine.threads import blocks, run_all
 from reduset._types import Array, Indices
@@ -22,6 +24,8 @@ ROWS_TASK = 1024
 
 def rows_in_place(points: Any, frame: Frame | None = None) -> RowPlace:
     """Points as a lazy traversal looks at them where they lie, in a frame's coordinates or their own."""
+    if isinstance(points, BlockRows):
+        return FetchedRows(points, frame)
     if not on_device(points):
         return HostRows(points if frame is None else frame.apply(points))
     from reduset._engine.cuda.chunks import placed
@@ -68,6 +72,60 @@ class HostRows:
         chosen, at = np.empty(most, np.int64), np.empty(most)
         done, left = _choose(candidates, gaps, floor, chosen, at)
         return chosen[:done], at[:done], float(left)
+
+
+class FetchedRows(HostRows):
+    """Rows in blocks elsewhere: those that may be the farthest are fetched, and kept until others are."""
+
+    at_once = 1 << 62  # multiplications cost less than another pass
+
+    def __init__(self, rows: BlockRows, frame: Frame | None) -> None:
+        self.rows, self.frame = rows, frame
+        self.count, self.dimension = rows.shape
+        self._numbers, self._values = np.empty(0, np.int64), np.empty((0, self.dimension))
+
+    def take(self, rows: Any) -> NDArray[Any]:
+        numbers = np.arange(self.count)[rows] if isinstance(rows, slice) else np.asarray(rows)
+        at = np.searchsorted(self._numbers, numbers)
+        if not len(self._numbers) or not np.array_equal(self._numbers[at.clip(max=len(self._numbers) - 1)], numbers):
+            self._numbers, at = np.unique(numbers, return_inverse=True)
+            self._values = _in_frame(self.rows[self._numbers], self.frame)
+        return np.asarray(self._values[at])
+
+    def show(self, rows: Any, centres: NDArray[Any], cosine: bool, bounds: NDArray[np.float32]) -> None:
+        if rows is not None and len(rows) * self.dimension <= HELD_ENTRIES:
+            self.take(rows)
+            show_by_products(self, rows, centres, cosine, bounds)
+            return
+        numbers = np.arange(self.count) if rows is None else np.asarray(rows)
+        some = self.rows if rows is None else SelectedRows(self.rows, numbers)
+        for a, b, lower in some.results(partial(_lowered, self.frame, centres, cosine), bounds[numbers]):
+            bounds[numbers[a:b]] = lower
+
+    def owners(self, cover: LazyCover) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """(n,) the nearest centre of every row, and its distance."""
+        centres = copy(cover)
+        centres.forget_rows()
+        parts = [result for _, _, result in self.rows.results(partial(_owners_of_block, centres, self.frame))]
+        return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
+
+
+def _in_frame(rows: NDArray[Any], frame: Frame | None) -> NDArray[Any]:
+    return rows if frame is None else frame.apply(rows)
+
+
+def _lowered(
+    frame: Frame | None, centres: NDArray[Any], cosine: bool, rows: NDArray[Any], bounds: NDArray[np.float32]
+) -> NDArray[np.float32]:
+    lower = bounds.copy()
+    HostRows(_in_frame(rows, frame)).show(None, centres, cosine, lower)
+    return lower
+
+
+def _owners_of_block(centres: LazyCover, frame: Frame | None, rows: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    cover = copy(centres)
+    cover.place = HostRows(_in_frame(rows, frame))
+    return cover.owners()
 
 
 def _multiply(rows: NDArray[Any], centres: NDArray[np.float32], out: NDArray[np.float32]) -> None:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from reduset._engine.depths import pulls_at
 from reduset._engine.device import goes_to_card
 from reduset._engine.gaps import SQUARED
+from reduset._engine.passes import add, in_blocks, over_blocks
 from reduset._engine.precision import BLAS_REACH, FEW_COLUMNS, SINGLE_FLOOR, SINGLE_REACH, extent, takes_single
 from reduset._engine.profile import Frame, Profile
 from reduset._engine.threads import blocks, row_blocks, run_all
@@ -141,6 +142,7 @@ def _fits_card(points: Floats, profile: Profile) -> bool:
     return points.shape[1] <= FEW_COLUMNS or profile.metric == SQUARED
 
 
+@over_blocks(add)
 def kernel_sums(
     points: Floats, weights: Floats, queries: Floats, frame: Frame, profile: Profile, precision: Precision = "double"
 ) -> NDArray[np.float64]:
@@ -169,6 +171,7 @@ def kernel_sums(
     return sums
 
 
+@over_blocks(add)
 def gradient_sums(
     points: Floats, weights: Floats, queries: Floats, frame: Frame, profile: Profile, precision: Precision = "double"
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -190,6 +193,17 @@ def log_sums(
 
     ``precision`` "auto" takes single where that gives 1e-5 and is worth it, and double for all others, as those in a tail.
     """
+    if in_blocks(points) and weights.min() < 0:  # logarithms of blocks exist for weights of one sign
+        up, down = (_log_sums(points, np.maximum(sign * weights, 0.0), queries, frame, profile) for sign in (1, -1))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(up + np.log1p(-np.exp(down - up)))
+    return _log_sums(points, weights, queries, frame, profile, precision)
+
+
+@over_blocks(np.logaddexp)
+def _log_sums(
+    points: Floats, weights: Floats, queries: Floats, frame: Frame, profile: Profile, precision: Precision = "double"
+) -> NDArray[np.float64]:
     if goes_to_card(points, queries, _fits_card(points, profile)):
         from reduset._engine.cuda import sums as on_card
 

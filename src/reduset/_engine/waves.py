@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from reduset._engine.arithmetic import FAST, turn
 from reduset._engine.compiled import compiled, inner
 from reduset._engine.device import goes_to_card
+from reduset._engine.passes import add, over_blocks
 from reduset._engine.profile import Frame
 from reduset._engine.threads import blocks, row_blocks, run_all
 from reduset._types import Floats
@@ -25,6 +26,7 @@ BLAS_FROM = 24
 BLAS_ROWS = 512
 
 
+@over_blocks(add)
 def fourier_sums(
     points: Floats,
     weights: Floats,

@@ -35,7 +35,21 @@ from scipy.spatial import cKDTree
 from scipy.spatial.distance import pdist
 
 from reduset import _validate
-from reduset._engine import FarthestFirst, Frame, Profile, blocks, cholesky_dropping, gram, kernel_sums, row_blocks
+from reduset._engine import (
+    FarthestFirst,
+    Frame,
+    Profile,
+    add,
+    blocks,
+    cholesky_dropping,
+    each_column,
+    gram,
+    held_rows,
+    kernel_sums,
+    over_blocks,
+    row_blocks,
+    rows_of,
+)
 from reduset._messages import printable, warn
 from reduset._types import Array, Floats, Indices, PointsLike, WeightsLike
 from reduset._validate import rows as _rows
@@ -78,7 +92,7 @@ def mode_clustering(X: PointsLike, sample_weight: WeightsLike = None) -> float:
 def iqr(X: PointsLike, sample_weight: WeightsLike = None) -> float:
     """The mean interquartile range over 1.35."""
     X, w = _checked(X, sample_weight)
-    ranges = [_quantile(X[:, j], w, 0.75) - _quantile(X[:, j], w, 0.25) for j in range(X.shape[1])]
+    ranges = [_quantile(column, w, 0.75) - _quantile(column, w, 0.25) for column in each_column(X)]
     return _found(float(np.mean(ranges)) / 1.35, "iqr", "the middle half of every column is a single value")
 
 
@@ -100,9 +114,12 @@ def median_of_rows(X: Floats, sample_weight: WeightsLike, scales: Array | None) 
         i, j = np.triu_indices(len(places), 1)
     else:
         i, j = np.random.default_rng(0).integers(len(X), size=(2, PAIRS))
+        points, (left, right) = held_rows(X, np.stack([i, j]))
         distances = np.empty(PAIRS)
         for a, b in blocks(PAIRS, 4096):
-            distances[a:b] = np.sqrt(np.square(np.subtract(X[i[a:b]], X[j[a:b]], dtype=np.float64) / units).sum(axis=1))
+            distances[a:b] = np.sqrt(
+                np.square(np.subtract(points[left[a:b]], points[right[a:b]], dtype=np.float64) / units).sum(axis=1)
+            )
         apart = distances > 0
         _found(float(apart.any()), "median", f"all {PAIRS} pairs looked at coincide")
         distances, i, j = distances[apart], i[apart], j[apart]
@@ -215,7 +232,7 @@ def column_scales(X: PointsLike, sample_weight: WeightsLike = None, rule: str = 
     X, w = _present(_rows.points(X), sample_weight)
     found = np.zeros(X.shape[1])
     if rule == "robust":
-        found += [_quantile(X[:, j], w, 0.75) - _quantile(X[:, j], w, 0.25) for j in range(X.shape[1])]
+        found += [_quantile(column, w, 0.75) - _quantile(column, w, 0.25) for column in each_column(X)]
     if not found.all():
         deviations = np.sqrt(_variances(X, w)[0])
         found = np.where(found > 0, found, deviations)
@@ -271,7 +288,7 @@ def _present(X: Floats, sample_weight: WeightsLike) -> tuple[Floats, Array]:
     w = _rows.weights(sample_weight, X, len(X))
     w = np.ldexp(w, -np.frexp(w.max())[1])  # by a power of 2, which rounds nothing: squares and products stay within range
     present = w > 0
-    return (X, w) if present.all() else (X[present], w[present])
+    return (X, w) if present.all() else (rows_of(X, present), w[present])
 
 
 def _require_room(X: Floats, units: float | Array) -> None:
@@ -304,13 +321,19 @@ def _variances(X: Floats, w: Array) -> tuple[Array, float]:
     """(d,) weighted variances of the columns, as of a whole population; and Σ of the squared shares of the weight."""
     share = np.broadcast_to(1.0 / len(w), len(w)) if w.strides == (0,) else w / w.sum()
     centre = X[0].astype(np.float64)  # subtracting any point first keeps the digits of data far from 0
-    total = np.zeros(X.shape[1])
-    square = np.zeros(X.shape[1])
+    total, square = _two_moments(X, share, centre)
+    return np.maximum(square - total**2, 0.0), float(share @ share)
+
+
+@over_blocks(add)
+def _two_moments(X: Floats, share: Array, centre: Array) -> tuple[Array, Array]:
+    """(d,) Σ wᵢ (xᵢ − c) and Σ wᵢ (xᵢ − c)²."""
+    total, square = np.zeros(X.shape[1]), np.zeros(X.shape[1])
     for a, b in row_blocks(X, X.shape[1]):
         block = X[a:b] - centre
         total += share[a:b] @ block
         square += share[a:b] @ block**2
-    return np.maximum(square - total**2, 0.0), float(share @ share)
+    return total, square
 
 
 def _some_rows(count: int, most: int) -> Indices:

@@ -21,7 +21,7 @@ from typing import ClassVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from reduset._engine import Frame, blocks, cached_property, row_blocks
+from reduset._engine import Frame, blocks, cached_property
 from reduset._types import Array, Precision
 from reduset.certificate.frequencies import MASS_MISSING, FrequencyLadders, Waves
 from reduset.kernels import RadialKernel
@@ -354,7 +354,7 @@ def _effective(shares: Array) -> float:
 def median_distance(rows: KernelMean) -> float | None:
     """The bandwidth that the median rule gives these rows, in the coordinates of their kernel; None if (nearly) all coincide."""
     atoms = rows.atoms
-    if all(bool((atoms[a:b] == atoms[0]).all()) for a, b in [(0, 64), *row_blocks(atoms, rows.dimension)]):
+    if all(bool((some.min(axis=0) == some.max(axis=0)).all()) for some in (atoms[:64], atoms)):
         return None
     try:
         width = replace(cast(RadialKernel, rows.kernel), bandwidth="median").resolve(atoms, rows.magnitudes).width
@@ -409,9 +409,9 @@ def square_norms(mean: KernelMean, squares: float, kernel: RadialKernel, bandwid
     few, many = np.unique(mean.draw_rows(FEW_ROWS, rng)), np.unique(mean.draw_rows(MANY_ROWS, rng))
     signs, theirs = np.sign(mean.weights[few]), np.sign(mean.weights[many])
     both = np.isin(few, many)  # pairs of a row with itself, whose product is 1
-    sums = np.empty((len(bandwidths), len(few)))
+    sums, some, others = np.empty((len(bandwidths), len(few))), mean.atoms[few], mean.atoms[many]
     for k, width in enumerate(bandwidths):
-        there = kernel.with_bandwidth(width).product_sums(mean.atoms[many], theirs, mean.atoms[few])
+        there = kernel.with_bandwidth(width).product_sums(others, theirs, some)
         sums[k] = (there * signs - both) / np.maximum(len(many) - both, 1)
     apart = max(total**2 - squares, 0.0)  # the weight of pairs of different rows
     values = squares + apart * sums.mean(axis=1)

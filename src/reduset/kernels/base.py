@@ -224,7 +224,7 @@ class RadialKernel(Kernel):
             self._require_room(points)
             return self
         rule = "median" if self.bandwidth is None else str(self.bandwidth)
-        if all(bool((points[a:b] == points[0]).all()) for a, b in [(0, 64), *engine.row_blocks(points, d)]):  # mostly a few tell
+        if all(bool((some.min(axis=0) == some.max(axis=0)).all()) for some in (points[:64], points)):  # mostly a few tell
             # any bandwidth gives the same compression of a single place, so this is no reason to refuse it
             warn(f"all points coincide, so bandwidth={rule!r} finds none; 1.0 is used")
             return self.with_bandwidth(1.0)

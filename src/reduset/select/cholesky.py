@@ -15,9 +15,9 @@ from functools import partial
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from reduset._engine import blocks, pivot_floor, run_all, single_threaded_blas
-from reduset._types import Array, Indices, Report
-from reduset.kernels import RadialKernel
+from reduset._engine import blocks, map_rows, pivot_floor, run_all, single_threaded_blas
+from reduset._types import Array, Floats, Indices, Report
+from reduset.kernels import Kernel, RadialKernel
 from reduset.mean import KernelMean
 from reduset.select.contract import Selector, Traversal
 
@@ -51,6 +51,7 @@ class _Pivots(Traversal):
         self._bound = np.ones(mean.size)  # on σ²
         self._factor = np.zeros((0, 0))  # of the atoms' Gram matrix
         self._rows: list[int] = []
+        self._atoms: Floats = mean.atoms[:0]
         self._block = PROPOSALS
         self._since = 0  # proposals since the last refresh
         self._in_vain = 0  # operations for proposals of which none had room, since one had
@@ -70,16 +71,9 @@ class _Pivots(Traversal):
             if report is not None:
                 report(len(self._rows), size)
 
-    def _columns(self, rows: Indices) -> Array:
-        """L⁻¹ k(atoms, rows): the bumps of the rows in the orthonormal basis of the span."""
-        atoms = self._mean.atoms[self.indices]
-        gram = self._mean.kernel.product_gram(atoms, self._mean.atoms[rows])
-        with single_threaded_blas():
-            return np.asarray(solve_triangular(self._factor, gram, lower=True, check_finite=False, overwrite_b=True))
-
     def _propose(self, size: int) -> None:
         """Draw a block by the bounds, and accept or reject one after the other."""
-        ends = self._chances(0, self._mean.size)
+        ends = self._mean.magnitudes * self._bound
         np.cumsum(ends, out=ends)
         if not ends[-1] > 0:
             self._exhausted = True
@@ -88,7 +82,8 @@ class _Pivots(Traversal):
         drawn = np.minimum(np.searchsorted(ends, places, side="right"), self._mean.size - 1)
         threshold = self._rng.random(self._block) * self._bound[drawn]
         floor = pivot_floor(len(self._rows) + PROPOSALS)
-        columns = self._columns(drawn) if self._rows else np.empty((0, self._block))
+        points = self._mean.atoms[drawn]
+        columns = _columns(self._mean.kernel, self._atoms, self._factor, points) if self._rows else np.empty((0, self._block))
         room = 1.0 - np.einsum("ij,ij->j", columns, columns)
         self._tighten(drawn, np.where(room > floor, room, 0.0))
         self._since += self._block
@@ -99,11 +94,10 @@ class _Pivots(Traversal):
         able = able[:TOGETHER]  # what would come after is drawn again: draws are independent, so their law is the same
         if len(able):
             self._in_vain = 0
-            self._accept(drawn[able], columns[:, able], threshold[able], floor, size - len(self._rows))
+            self._accept(drawn[able], points[able], columns[:, able], threshold[able], floor, size - len(self._rows))
 
-    def _accept(self, drawn: Indices, columns: Array, threshold: Array, floor: float, most: int) -> None:
+    def _accept(self, drawn: Indices, points: Floats, columns: Array, threshold: Array, floor: float, most: int) -> None:
         """Go through the proposals one after the other, each in sight of those accepted before it."""
-        points = self._mean.atoms[drawn]
         residual = self._mean.kernel.product_gram(points, points) - columns.T @ columns
         accepted: list[int] = []
         inside = np.zeros((len(drawn), len(drawn)))  # row k: the direction that the k-th accepted adds, at every proposal
@@ -115,6 +109,7 @@ class _Pivots(Traversal):
             residual -= np.outer(inside[len(accepted)], inside[len(accepted)])
             accepted.append(i)
         self._append(drawn, accepted, columns, inside)
+        self._atoms = np.concatenate([self._atoms, points[accepted]])
         self._tighten(drawn[accepted], np.zeros(len(accepted)))
 
     def _append(self, drawn: Indices, accepted: list[int], columns: Array, inside: Array) -> None:
@@ -126,23 +121,35 @@ class _Pivots(Traversal):
         self._factor = factor
         self._rows.extend(int(drawn[i]) for i in accepted)
 
-    def _chances(self, a: int, b: int) -> Array:
-        """|w| times the bound on σ²: made when they are asked for, since others' numbers a row lie beside them."""
-        return np.asarray(self._mean.magnitudes[a:b] * self._bound[a:b])
-
     def _tighten(self, rows: Indices, bound: Array) -> None:
         self._bound[rows] = np.minimum(self._bound[rows], bound)
 
     def _refresh(self) -> None:
         """σ² of every point."""
-
-        def look(a: int, b: int) -> None:
-            able = a + np.flatnonzero(self._chances(a, b))
-            if len(able):
-                columns = self._columns(able)
-                room = 1.0 - np.einsum("ij,ij->j", columns, columns)
-                self._tighten(able, np.where(room <= pivot_floor(len(self._rows)), 0.0, room))
-
-        tasks = [partial(look, a, b) for a, b in blocks(self._mean.size, REFRESH_ROWS)]
-        run_all(tasks, in_turn=not isinstance(self._mean.kernel, RadialKernel))
+        mean = self._mean
+        known = partial(_tightened, mean.kernel, np.asarray(self._atoms), self._factor)
+        self._bound = np.asarray(map_rows(mean.atoms, known, mean.magnitudes, self._bound))
         self._since = self._in_vain = 0
+
+
+def _columns(kernel: Kernel, atoms: Floats, factor: Array, points: Floats) -> Array:
+    """L⁻¹ k(atoms, points): the kernel functions of the points in the orthonormal basis of the span."""
+    gram = kernel.product_gram(atoms, points)
+    with single_threaded_blas():
+        return np.asarray(solve_triangular(factor, gram, lower=True, check_finite=False, overwrite_b=True))
+
+
+def _tightened(kernel: Kernel, atoms: Floats, factor: Array, points: Floats, magnitudes: Array, bound: Array) -> Array:
+    """Bounds on σ² of points, brought down to σ² for those that can be drawn."""
+    out, floor = bound.copy(), pivot_floor(len(atoms))
+
+    def look(a: int, b: int) -> None:
+        able = a + np.flatnonzero(magnitudes[a:b] * bound[a:b])
+        if len(able):
+            columns = _columns(kernel, atoms, factor, points[able])
+            room = 1.0 - np.einsum("ij,ij->j", columns, columns)
+            out[able] = np.minimum(bound[able], np.where(room <= floor, 0.0, room))
+
+    tasks = [partial(look, a, b) for a, b in blocks(len(points), REFRESH_ROWS)]
+    run_all(tasks, in_turn=not isinstance(kernel, RadialKernel))
+    return out

@@ -25,7 +25,7 @@ from reduset._engine import (
     LazyCover,
     LeafCover,
     costs,
-    on_device,
+    in_memory,
     row_blocks,
     rows_in_place,
     rows_of,
@@ -155,13 +155,13 @@ class _InCoordinates(Traversal):
 
 
 def _pays_lazily(points: Floats, kernel: RadialKernel) -> bool:
-    """Whether matrix products find the traversal sooner than leaves do: on a GPU, or in many columns.
+    """Whether matrix products find the traversal sooner than leaves do: in many columns, and of rows outside of main memory.
 
     By Euclidean distance, of numbers whose squares single precision holds.
     """
     if kernel.product(points.shape[1]).profile.ranking != SQUARED or points.dtype.kind != "f":
         return False
-    if not on_device(points) and (points.shape[1] < costs.MANY or not kernel.is_isotropic):
+    if in_memory(points) and (points.shape[1] < costs.MANY or not kernel.is_isotropic):
         return False
     return LEAST <= max(-float(points.min()), float(points.max())) <= LARGEST
 

@@ -24,8 +24,8 @@ from reduset._engine import (
     cluster_sums,
     costs,
     draw_seeds,
+    in_memory,
     nearest,
-    on_device,
     random_rows,
     rows_by_weight,
     rows_not_among,
@@ -147,7 +147,8 @@ class _Clusters(Traversal):
             order = random_rows(n, max(lengths), self._rng)
         else:  # by weight, and then all alike: rows that carry the mass must not be missed
             order = rows_by_weight(magnitudes, self._rng.random(max(lengths)))
-        batches = [(rows_of(self._points, order[:length]), np.ones(min(length, len(order)))) for length in lengths]
+        drawn = rows_of(self._points, order)
+        batches = [(rows_of(drawn, slice(length)), np.ones(min(length, len(order)))) for length in lengths]
         return [*batches[:-1], (self._points, magnitudes)] if lengths[-1] >= n else batches
 
     def _with_others(self, seen: Floats, places: Array) -> tuple[Floats, Array]:
@@ -198,5 +199,5 @@ def coordinates_of(mean: KernelMean) -> tuple[Frame, float]:
 
 
 def leaves_of(points: Floats, frame: Frame) -> Leaves | None:
-    """The points in leaves; None in so many dimensions that matrix products are quicker, and of points on a GPU."""
-    return build_leaves(points, frame) if points.shape[1] < costs.MANY and not on_device(points) else None
+    """The points in leaves; None in so many dimensions that matrix products are quicker, and of points outside of main memory."""
+    return build_leaves(points, frame) if points.shape[1] < costs.MANY and in_memory(points) else None

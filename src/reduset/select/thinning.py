@@ -19,8 +19,8 @@ from functools import partial
 import numpy as np
 
 from reduset import _validate
-from reduset._engine import balance_lists, balance_products, blocks, random_rows, run_all
-from reduset._types import Array, Indices, Report
+from reduset._engine import balance_lists, balance_products, blocks, held_rows, random_rows, run_all
+from reduset._types import Array, Floats, Indices, Report
 from reduset.kernels import Kernel, RadialKernel
 from reduset.mean import KernelMean
 from reduset.select.contract import Selector, Traversal
@@ -126,19 +126,22 @@ class _Thinned(Traversal):
 
     def _thin(self, size: int, among: Indices | None, report: Report | None) -> Indices:
         """``size`` of these rows (None for all), some perhaps more than once where weights differ."""
-        rows = self._draw(among, self._mean.size if self._most is None else max(self._most, size))
+        drawn = self._draw(among, self._mean.size if self._most is None else max(self._most, size))
+        points, held = held_rows(self._mean.atoms, drawn)
+        rows = held.astype(np.int64, copy=False)
         levels, part = _plan(len(rows), size)
         lists = rows[: part * 4**levels].reshape(-1, part)
         for level in range(levels):
-            lists = self._halve(lists.reshape(len(lists) // 4, -1))
+            lists = self._halve(points, lists.reshape(len(lists) // 4, -1))
             if report is not None:
                 report(level + 1, levels + 1)
         pool = chosen = lists[0]
         while len(chosen) > size:
-            chosen = self._halve(chosen[None])[0]
+            chosen = self._halve(points, chosen[None])[0]
         if report is not None:
             report(levels + 1, levels + 1)
-        return swap(self._mean.kernel, self._mean.atoms, pool, chosen)
+        swapped = swap(self._mean.kernel, points, pool, chosen)
+        return swapped if points is self._mean.atoms else np.unique(drawn)[swapped]
 
     def _draw(self, among: Indices | None, most: int) -> Indices:
         """The first rows of a random order; where weights differ, as many drawn systematically by weight."""
@@ -154,13 +157,13 @@ class _Thinned(Traversal):
         drawn = np.minimum(np.searchsorted(ends, places, side="right"), len(rows) - 1)
         return np.asarray(rng.permutation(rows[drawn]))[:most]
 
-    def _halve(self, lists: Indices) -> Indices:
+    def _halve(self, atoms: Floats, lists: Indices) -> Indices:
         """Half of each list of rows, (k, 2p) to (k, p): the lists are shared out among threads."""
         luck = self._rng.random((len(lists), lists.shape[1] // 2))
         halved = np.empty(luck.shape, np.int64)
 
         def work(a: int, b: int) -> None:
-            points = np.asarray(self._mean.atoms[lists[a:b].ravel()], np.float64)
+            points = np.asarray(atoms[lists[a:b].ravel()], np.float64)
             kept = halve(self._mean.kernel, points, luck[a:b])
             halved[a:b] = np.take_along_axis(lists[a:b], kept, axis=1)
 

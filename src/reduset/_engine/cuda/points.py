@@ -164,4 +164,4 @@ def column_of(points: Any, k: int) -> Any:
 
 def rows_of(points: Any, rows: Any) -> Any:
     """Some rows of points, where the points are."""
-    return points.among(rows) if isinstance(points, DevicePoints) else points[rows]
+    return points.among(rows) if hasattr(points, "among") else points[rows]

@@ -1,0 +1,72 @@
+"""Rows of files, block by block from disk: each pass reads the files once, the next block while one is at work.
+
+Memory holds two blocks, whatever the number and the size of the files. The rows are counted and checked when they are opened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from reduset import _validate
+from reduset._engine import BlockRows, cached_property
+from reduset._types import Array
+from reduset.io import FileError, Table, TableFiles, ahead
+
+
+class FileRows(BlockRows):
+    """The rows of files with the same columns; rows with missing values are not counted if they are left out.
+
+    Parameters
+    ----------
+    files : as from `reduset.io.open_files`
+
+    Attributes
+    ----------
+    columns : d names
+    weights : (n,) from the weight column, or None
+    notes : what was done while reading, in words
+    in_one_unit : whether all columns have one unit, as transformed channels have
+    """
+
+    def __init__(self, files: TableFiles) -> None:
+        self.files = files
+        self.columns, self.in_one_unit = list(files.columns), files.in_one_unit
+        lengths, positions, dropped, weights, types = [], [0], 0, [], set()
+        for block in ahead(files.blocks()):
+            _validate.points(block.values, f"X (its rows from {sum(lengths):,} on)")
+            lengths.append(len(block))
+            positions.append(positions[-1] + len(block) + block.dropped)
+            dropped += block.dropped
+            weights.append(block.weights)
+            types.add(block.values.dtype)
+        if not lengths:
+            raise FileError(f"{files.sources[0]}: has no rows to read")
+        super().__init__(lengths, len(files.columns), np.result_type(*types))
+        self._positions = positions
+        self.weights: Array | None = None if weights[0] is None else np.concatenate(weights)
+        self.notes = files.notes(dropped)
+
+    @cached_property
+    def sources(self) -> tuple[str, ...]:
+        """The files."""
+        return self.files.sources
+
+    def run(self, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]], blocks: Sequence[int]) -> Iterable[Any]:
+        for k, block, given in zip(blocks, self._read(blocks), arguments, strict=True):
+            if len(block) != self.starts[k + 1] - self.starts[k]:
+                raise FileError(f"{self.sources[0]}: has changed since it was opened; open it again")
+            yield function(np.ascontiguousarray(block.values, self.dtype), *given)
+
+    def _read(self, blocks: Sequence[int]) -> Iterator[Table]:
+        """Blocks in ascending order; those between them are skipped if the format allows it."""
+        ends = [k for k, block in enumerate(blocks) if k + 1 == len(blocks) or blocks[k + 1] != block + 1]
+        first = 0
+        for last in ends:
+            tables = ahead(self.files.blocks(start=self._positions[blocks[first]]))
+            for _ in range(first, last + 1):
+                yield next(tables)
+            tables.close()
+            first = last + 1

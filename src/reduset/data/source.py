@@ -1,0 +1,80 @@
+"""What a user gives as rows of numbers.
+
+===========================  =================  ====================================================================
+given                        inside             a pass runs
+===========================  =================  ====================================================================
+array, frame, table          NumPy array        in threads
+array on a GPU               `DevicePoints`     as CUDA kernels
+path, folder, `open_files`   `FileRows`         block by block from disk
+Dask collection, delayed     `DaskRows`         as tasks, in threads or on the cluster of the Dask client in use
+===========================  =================  ====================================================================
+
+Sources of at most 4,096 rows are loaded.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+import numpy as np
+
+from reduset._engine import BlockRows, in_blocks
+from reduset._frames import table_weights
+from reduset._types import Floats
+from reduset._validate import rows as _rows
+from reduset.data.file_rows import FileRows
+from reduset.io import TableFiles, open_files
+
+
+def as_source(data: Any, name: str = "X") -> Floats:
+    """Checked rows: an (n, d) array, `DevicePoints`, `FileRows` or `DaskRows`."""
+    return _rows.points(opened(data), name)
+
+
+def opened(data: Any, weight_column: str | None = None) -> Any:
+    """Files and Dask collections as `FileRows` and `DaskRows`, whose rows are checked in one pass; all else as it is.
+
+    Parameters
+    ----------
+    weight_column : column that holds the weights of the rows
+    """
+    if in_blocks(data):
+        return data
+    if isinstance(data, str | os.PathLike):
+        return FileRows(open_files(data, transform="auto", weight_column=weight_column))
+    if isinstance(data, TableFiles):
+        return FileRows(data)
+    if _is_of_dask(data):
+        from reduset.data.dask_rows import dask_rows
+
+        return dask_rows(data, weight_column)
+    return data
+
+
+def row_weights(data: Any, rows: Any, sample_weight: Any) -> Any:
+    """The weights of the rows as one array, if there are any: those given, or those of a table or of files.
+
+    Parameters
+    ----------
+    data : as it was given
+    rows : what `opened` made of it
+    sample_weight : array, Dask collection, list of delayed arrays, or the column from which `opened` took the weights
+    """
+    if sample_weight is None or (isinstance(sample_weight, str) and isinstance(rows, BlockRows)):
+        return rows.weights if isinstance(rows, BlockRows) else table_weights(data)
+    if _is_of_dask(sample_weight):
+        from reduset.data.dask_rows import gathered
+
+        return gathered(sample_weight)
+    return sample_weight
+
+
+def _is_of_dask(data: Any) -> bool:
+    """Whether it is a Dask collection, or a list of delayed partitions; Dask is not imported for the answer."""
+    if "dask" not in sys.modules or isinstance(data, np.ndarray):
+        return False
+    from dask.base import is_dask_collection
+
+    return is_dask_collection(data) or (isinstance(data, list | tuple) and any(is_dask_collection(part) for part in data))
