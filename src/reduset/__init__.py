@@ -67,6 +67,7 @@ _ROOMS = [
     "compression",
     "covers",
     "cytometry",
+    "data",
     "density",
     "distributed",
     "drift",

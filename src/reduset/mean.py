@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 
 from reduset import _archive, _validate
 from reduset._engine import as_given, device_of, on_device, row_blocks, rows_by_weight, to_numpy
-from reduset._frames import is_sparse, table_weights
+from reduset._frames import is_sparse
 from reduset._types import Array, Floats, KernelLike, PointsLike, Precision, SeedLike, WeightsLike
 from reduset._validate import rows as _rows
 from reduset._validate import seeded, warn_if_lying
+from reduset.data import as_source, opened, row_weights
 from reduset.kernels import ANY_FAMILY, Kernel, RadialKernel
 from reduset.kernels.base import exponential
 from reduset.kernels.boxes import boxes_of
@@ -244,8 +245,9 @@ class KernelMean(LinearCombination):
     @classmethod
     def of_rows(cls, X: PointsLike, kernel: KernelLike = None, sample_weight: WeightsLike = None) -> KernelMean:
         """`from_samples` for bags and the like, which may well have few rows and many columns."""
-        sample_weight = table_weights(X) if sample_weight is None else sample_weight
-        given, X = X, _rows.points(X)
+        given = opened(X, sample_weight if isinstance(sample_weight, str) else None)
+        sample_weight = row_weights(X, given, sample_weight)
+        X = as_source(given)
         if sample_weight is None:
             weights = np.broadcast_to(1.0 / len(X), len(X))  # one number, whatever n is
         else:

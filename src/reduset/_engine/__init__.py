@@ -44,6 +44,10 @@ What these speak in: `Frame` (coordinates), `Profile` (a kernel's shape) by its 
 families ROOT, LOGARITHM, TABLE, and whether it `has_single_products`; `Leaves`, `leaves_for`, `LeafCover`, `Moments`; covariances
 by `as_diagonal`, `as_full`, `is_shared`, `from_lower_rows`, `log_determinants`, `log_peaks`, LOG_2PI.
 
+Rows outside of main memory are `BlockRows`: primitives that are marked `over_blocks` (by `add`) compute them block by
+block, `map_rows` and `each_column` do so for other functions, `held_rows` fetches rows that are needed repeatedly, and `in_blocks`
+and `in_memory` tell which they are.
+
 What stays with the processor, matrices of the atoms alone and the machine itself: `cholesky_dropping` and its `pivot_floor`,
 `Pursuit`, `order_by_energy`, `rows_by_weight`, `random_rows`, `valley_depths` between two groups of points, `columnwise_gram`,
 products of kernels of single columns; `blocks`, `row_blocks`, `run_all`, `single_threaded_blas`, `get_threads`, `set_threads`,
@@ -99,7 +103,6 @@ if TYPE_CHECKING:
     from reduset._engine.oblique_boxes import oblique_box_sums
     from reduset._engine.passes import (
         BlockRows,
-        SelectedRows,
         add,
         each_column,
         held_rows,
@@ -141,7 +144,7 @@ __all__ += ["Components", "component_logs", "component_sums", "from_whitened", "
 __all__ += ["DeviceRows", "HostRows", "LazyCover", "WindowSums", "valley_depths"]
 __all__ += ["DevicePoints", "as_cupy", "as_given", "on_device", "require_cpu", "to_device_of"]
 __all__ += ["get_device", "set_device"]
-__all__ += ["BlockRows", "SelectedRows", "add", "each_column", "held_rows", "in_blocks", "in_memory", "map_rows", "over_blocks"]
+__all__ += ["BlockRows", "add", "each_column", "held_rows", "in_blocks", "in_memory", "map_rows", "over_blocks"]
 __all__ += ["CITYBLOCK", "LOGARITHM", "ROOT", "SOFT_CITYBLOCK", "SQUARED", "TABLE", "Frame", "Profile"]
 __all__ += ["ColumnGoals", "LeafCover", "Leaves", "Moments", "UseGram", "leaves_for"]
 __all__ += ["LOG_2PI", "as_diagonal", "as_full", "from_lower_rows", "is_shared", "log_determinants", "log_peaks"]
@@ -203,7 +206,7 @@ _HOMES = {
     "neighbours": "LeafCover nearest_by_block leaves_for nearest",
     "oblique_boxes": "oblique_box_sums",
     "profile": "Frame Profile",
-    "passes": "BlockRows SelectedRows add each_column held_rows in_blocks in_memory map_rows over_blocks",
+    "passes": "BlockRows add each_column held_rows in_blocks in_memory map_rows over_blocks",
     "pursuit": "Pursuit order_by_energy",
     "radii": "distance_histograms distance_nodes",
     "row_places": "HostRows rows_in_place",

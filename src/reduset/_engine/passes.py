@@ -37,9 +37,15 @@ class BlockRows(ABC):
     ----------
     shape, dtype, ndim, size : as of an array
     starts : (blocks + 1,) the number of rows before each block, and of all
+    columns : names of columns, if they have any
+    weights : (n,) weights that were stored with the rows, if there were any
+    notes : what was done while reading, in words
     """
 
     ndim = 2
+    columns: list[Any] | None = None
+    weights: NDArray[np.float64] | None = None
+    notes: tuple[str, ...] = ()
 
     def __init__(self, lengths: Sequence[int], dimension: int, dtype: Any) -> None:
         self.starts = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])

@@ -221,6 +221,8 @@ def _log_sums(
     present = weights != 0  # what has no weight must not set the scale
     if not present.all():
         points, weights = points[present], weights[present]
+    if not len(points):
+        return np.full(len(queries), -np.inf)
     least, total = _sums(points, weights, queries, frame, profile, log_tiles, 2).T
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.log(total) - least

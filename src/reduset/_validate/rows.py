@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from reduset._engine import DevicePoints, as_cupy, on_device
+from reduset._engine import DevicePoints, as_cupy, in_blocks, on_device
 from reduset._frames import names_of
 from reduset._types import Array, Floats
 from reduset._validate import arrays, parameters
@@ -17,30 +17,27 @@ FEW = 4096  # rows
 
 
 def points(value: Any, name: str = "X", dimension: int | None = None) -> Floats:
-    """An (n, d) array of finite numbers, n, d ≥ 1; what lies on a GPU as `DevicePoints`, whose rows are taken like an array's.
+    """An (n, d) array of finite numbers, n, d ≥ 1; rows on a GPU as `DevicePoints`, and rows in blocks, which were checked before.
 
-    Of a table of few rows these are brought here at once: a launch would take longer than all there is to do.
+    Few rows are loaded: a launch on a GPU, or a pass, would take longer than the work.
     """
-    if not on_device(value):
-        return arrays.points(value, name, dimension)
     found = queries(value, name, dimension)
-    return found if len(found) > FEW else found[:]
+    return found if isinstance(found, np.ndarray) or len(found) > FEW else found[:]
 
 
 def queries(value: Any, name: str = "Q", dimension: int | None = None) -> Floats:
     """The same of places that something is evaluated at, which stay on their GPU however few they are."""
-    if not on_device(value):
+    if not (on_device(value) or in_blocks(value)):
         return arrays.points(value, name, dimension)
-    if not isinstance(value, DevicePoints):
-        return DevicePoints.checked(value, name, dimension)  # type: ignore[return-value]
-    if dimension is not None and value.shape[1] != dimension:
-        raise ValueError(f"{name} must have {dimension} columns like the atoms, got shape {value.shape}")
-    return value  # type: ignore[return-value]
+    rows: Any = value if in_blocks(value) or isinstance(value, DevicePoints) else DevicePoints.checked(value, name, dimension)
+    if dimension is not None and rows.shape[1] != dimension:
+        raise ValueError(f"{name} must have {dimension} columns like the atoms, got shape {rows.shape}")
+    return rows
 
 
 def of_estimator(estimator: Any, X: Any, reset: bool = True) -> Floats:
     """Rows for an estimator, checked as scikit-learn does, by names of columns too; those on a GPU where they are."""
-    if not on_device(X):
+    if not (on_device(X) or in_blocks(X)):
         from sklearn.utils.validation import validate_data
 
         with naming_columns(X):
@@ -50,6 +47,9 @@ def of_estimator(estimator: Any, X: Any, reset: bool = True) -> Floats:
         estimator.n_features_in_ = found.shape[1]
         if hasattr(estimator, "feature_names_in_"):  # of an earlier fit
             del estimator.feature_names_in_
+        columns = getattr(X, "columns", None) or []
+        if columns and all(isinstance(column, str) for column in columns):
+            estimator.feature_names_in_ = np.asarray(columns, dtype=object)
     return found
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from reduset import _validate
 from reduset._describe import percent
-from reduset._engine import single_threaded_blas
+from reduset._engine import in_blocks, single_threaded_blas
 from reduset._frames import names_of
 from reduset._messages import NotReachedWarning, is_quiet, quietly, warn
 from reduset._progress import Progress
@@ -27,6 +27,7 @@ from reduset.compression.pipeline import find
 from reduset.compression.plan import is_left_open, plan_of
 from reduset.compression.result import Compression, result_of
 from reduset.compression.target import Run
+from reduset.data import opened
 from reduset.io import Table, on_estimated_scales
 from reduset.mean import KernelMean
 from reduset.mixture import Mixture
@@ -67,8 +68,9 @@ def compress(
 
     Parameters
     ----------
-    data : KernelMean, or (n, d) array, frame or `reduset.io.Table`
-        Of a table that was read from FCS files without a transform, channels are put on estimated scales, as by `sketch`.
+    data : KernelMean, (n, d) array, frame, `reduset.io.Table`, path, Dask collection or list of delayed partitions
+        Files and Dask collections are read in passes, and are never in memory as a whole.
+        Channels of FCS files without a transform are put on estimated scales, as by `sketch`.
     kernel : Kernel, number, name or callable k(X, Y)
         The kernel of the rows, by default a Gaussian whose bandwidth is searched for, like `Gaussian()`. A KernelMean has its own.
     size : int
@@ -91,7 +93,7 @@ def compress(
         the rows' weights. "own" are those of the selector. By default "free" at a given bandwidth, otherwise and for components
         "simplex" ("sum_to_one" with ``refine``).
     sample_weight : (n,) array, optional
-        Weights of the rows; a KernelMean has its own.
+        Weights of the rows; a KernelMean has its own. Of files and Dask frames, also the name of a column.
     groups : (n,) array of labels, optional
         Compress each group separately; its atoms have exactly its proportion of the weight, and ``tol`` holds for each group.
     quotas : "square root", "proportional" or "equal"
@@ -116,7 +118,7 @@ def compress(
     >>> small.size < 40, small.certificate.relative_error <= 0.01
     (True, True)
     """
-    data, notes = _on_scales(data)
+    data, notes = _on_scales(opened(data, sample_weight if isinstance(sample_weight, str) else None))
     full = as_mean(data, kernel, sample_weight)
     goals: dict[str, Any] = {"tol": tol, "plateau": plateau, "max_size": max_size, "refine": refine}
     options: dict[str, Any] = {"size": size, "pieces": pieces, "select": select, "weights": weights, "confidence": confidence}
@@ -142,7 +144,7 @@ def compress(
 def _on_scales(data: Any) -> tuple[Any, tuple[str, ...]]:
     """A table with channels of FCS files on estimated scales, and its notes; other data unchanged."""
     if not isinstance(data, Table):
-        return data, ()
+        return data, data.notes if in_blocks(data) else ()
     table = on_estimated_scales(data)
     return table, (*table.notes, *([TRANSFORMED] if data.channels else []))
 

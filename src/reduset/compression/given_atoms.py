@@ -17,6 +17,7 @@ from reduset._validate import seeded
 from reduset.compression.compressing import as_mean, compress
 from reduset.compression.plan import is_left_open
 from reduset.compression.result import Compression
+from reduset.data import opened
 from reduset.mean import KernelMean
 from reduset.select import Selector
 from reduset.select.contract import Traversal
@@ -111,6 +112,8 @@ def weigh(
     >>> best.certificate.relative_error < equal.certificate.relative_error / 10
     True
     """
+    if not isinstance(data, KernelMean):
+        data = opened(data, sample_weight if isinstance(sample_weight, str) else None)
     full = as_mean(data, kernel, sample_weight)
     kind = weights if weights is None or isinstance(weights, str) else OWN
     given = _given(atoms, None if weights is kind else weights, full)

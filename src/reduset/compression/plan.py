@@ -20,7 +20,7 @@ import numpy as np
 
 from reduset import _validate
 from reduset._describe import percent
-from reduset._engine import on_device
+from reduset._engine import in_memory
 from reduset._messages import REAL_ROWS
 from reduset._types import KernelLike, SelectorLike
 from reduset.certificate.cancelling import require_norm
@@ -244,9 +244,9 @@ def _one_goal(
 
 def _require_components(full: KernelMean, selector: Selector, refine: bool | int, plateau: float | None, grouped: bool) -> None:
     """Raise for options and means that components do not support."""
-    if on_device(full.atoms):
+    if not in_memory(full.atoms):
         raise TypeError(
-            "pieces='components' are fitted on the processor; bring X over (X.get(), or X.cpu()), or use pieces='atoms'"
+            "pieces='components' need all rows in main memory; load them (X.get(), or reduset.io.read), or use pieces='atoms'"
         )
     if not isinstance(full.kernel, Gaussian):
         raise TypeError(f"pieces='components' needs a Gaussian kernel, got {full.kernel!r}; use Gaussian(h), or pieces='atoms'")

@@ -9,4 +9,5 @@ May import: `_types`, `_engine`, `_frames`, `_validate` and `io`.
 from reduset.data.file_rows import FileRows
 from reduset.data.source import as_source, opened, row_weights
 
-__all__ = ["FileRows", "as_source", "opened", "row_weights"]
+# the names that are not listed are for other packages of the library
+__all__ = ["as_source"]

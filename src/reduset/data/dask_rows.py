@@ -19,14 +19,15 @@ from numpy.typing import NDArray
 
 from reduset import _validate
 from reduset._engine import BlockRows, single_threaded_blas, thread_limit
-from reduset._frames import framed
+from reduset._frames import framed, odd_column
 from reduset._types import Array
 
 AT_ONCE = 32  # partitions whose results are awaited together, at least
+ENCODE = "encode such columns equally in all partitions (dask.dataframe.get_dummies(collection.categorize())), or drop them"
 A_WORKER = 4  # the same for each thread of a cluster
 
 
-class Partition(NamedTuple):
+class PartitionFacts(NamedTuple):
     """What is known of a partition: its length, columns, names of columns, type and weights."""
 
     length: int
@@ -46,8 +47,6 @@ class DaskRows(BlockRows):
     notes : none
     """
 
-    notes: tuple[str, ...] = ()
-
     def __init__(self, parts: Sequence[Any], weight_column: str | None = None) -> None:
         self._parts, self._weight_column = list(parts), weight_column
         inspected = [(k, weight_column) for k in range(len(parts))]
@@ -62,7 +61,6 @@ class DaskRows(BlockRows):
             if part.length and part.columns is not None:
                 _validate.same_columns(part.columns, self.columns, f"partition {k}", "the first partition")
         super().__init__([part.length for part in known], some[0].dimension, np.result_type(*(part.dtype for part in some)))
-        self.weights: Array | None = None
         if some[0].weights is not None:
             self.weights = np.concatenate([part.weights for part in some if part.weights is not None])
 
@@ -141,18 +139,23 @@ def _values(part: Any, weight_column: str | None) -> Any:
     return part if weight_column is None else part[[name for name in part.columns if name != weight_column]]
 
 
-def _inspected(part: Any, number: int, weight_column: str | None) -> Partition:
+def _inspected(part: Any, number: int, weight_column: str | None) -> PartitionFacts:
     """What is known of a partition; its rows are checked."""
     name, part = f"partition {number}", framed(part)
     if weight_column is not None and weight_column not in getattr(part, "columns", []):
-        raise ValueError(f"sample_weight must be an array or the name of a column, got {weight_column!r}, which {name} does not have")
+        raise ValueError(
+            f"sample_weight must be an array or the name of a column, got {weight_column!r}, which {name} does not have"
+        )
     values = _values(part, weight_column)
     columns = list(values.columns) if hasattr(values, "columns") else None
     if len(np.shape(values)) == 2 and np.shape(values)[0] == 0:
-        return Partition(0, np.shape(values)[1], columns, np.dtype(np.float64), None)
+        return PartitionFacts(0, np.shape(values)[1], columns, np.dtype(np.float64), None)
+    odd = odd_column(values)
+    if odd is not None:
+        raise TypeError(f"{name} must hold numbers, column {odd[0]!r} holds {odd[1]!r}; {ENCODE}")
     points = _validate.points(values, name)
     weights = None if weight_column is None else np.asarray(part[weight_column], np.float64)
-    return Partition(*points.shape, columns, points.dtype, weights)
+    return PartitionFacts(len(points), points.shape[1], columns, points.dtype, weights)
 
 
 def _on_partition(
@@ -161,5 +164,3 @@ def _on_partition(
     """A function of the rows of a partition as an array."""
     rows = np.ascontiguousarray(_validate.as_numbers(_values(part, weight_column), "X"), dtype)
     return function(rows, *(argument.received() for argument in arguments))
-
-

@@ -12,7 +12,6 @@ import numpy as np
 
 from reduset import _validate
 from reduset._engine import BlockRows, cached_property
-from reduset._types import Array
 from reduset.io import FileError, Table, TableFiles, ahead
 
 
@@ -34,19 +33,20 @@ class FileRows(BlockRows):
     def __init__(self, files: TableFiles) -> None:
         self.files = files
         self.columns, self.in_one_unit = list(files.columns), files.in_one_unit
-        lengths, positions, dropped, weights, types = [], [0], 0, [], set()
+        lengths: list[int] = []
+        positions, dropped, weights, types = [0], 0, [], set()
         for block in ahead(files.blocks()):
             _validate.points(block.values, f"X (its rows from {sum(lengths):,} on)")
             lengths.append(len(block))
             positions.append(positions[-1] + len(block) + block.dropped)
             dropped += block.dropped
-            weights.append(block.weights)
+            weights.append(np.empty(0) if block.weights is None else block.weights)
             types.add(block.values.dtype)
         if not lengths:
             raise FileError(f"{files.sources[0]}: has no rows to read")
         super().__init__(lengths, len(files.columns), np.result_type(*types))
         self._positions = positions
-        self.weights: Array | None = None if weights[0] is None else np.concatenate(weights)
+        self.weights = np.concatenate(weights) if len(weights[0]) else None
         self.notes = files.notes(dropped)
 
     @cached_property
