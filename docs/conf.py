@@ -36,7 +36,7 @@ chapters = {
     "Use the small set": ["study", "cohort", "anndata", "drift", "proportions", "density", "modes", "spectral", "svm", "features"],
     "Large data": ["scaling", "stream", "gpu", "distributed"],
     "Coming from another library": ["from_scikit_learn", "from_scipy", "from_kdepy", "from_coreax", "from_quapy", "from_shap"],
-    "Reference": ["reference", "api", "mathematics", "../benchmarks/RESULTS"],
+    "Reference": ["reference", "mathematics", "../benchmarks/RESULTS"],
     "Project": ["../README", "design", "../CONTRIBUTING", "releasing", "../CHANGELOG", "../SECURITY", "../CODE_OF_CONDUCT"],
 }
 

@@ -192,8 +192,6 @@ def test_the_pages_know_every_way_to_measure():
     root = Path(__file__).resolve().parents[2]
     table = (root / "docs" / "certificate.md").read_text(encoding="utf-8").split("| `method` |")[1].split("\n\n")[0]
     assert re.findall(r'^\| `"(\w+)"`', table, flags=re.M) == list(METHODS)
-    (row,) = re.findall(r"^\| `\.method` \|(.*)", (root / "docs" / "api.md").read_text(encoding="utf-8"), flags=re.M)
-    assert re.findall(r'`"(\w+)"`', row) == list(METHODS)
 
 
 def methods_in(tree):
