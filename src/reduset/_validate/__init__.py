@@ -28,6 +28,7 @@ from reduset._validate.parameters import (
     weights,
 )
 from reduset._validate.rows import naming_columns, of_estimator
+from reduset._validate.rows import points as checked_rows
 from reduset._validate.rows import weights as row_weights
 from reduset._validate.values import (
     at_least,
@@ -53,6 +54,7 @@ __all__ = [
     "bags",
     "between",
     "box",
+    "checked_rows",
     "confidence",
     "covariance",
     "covariances",

@@ -23,14 +23,14 @@ import numpy as np
 from reduset._engine import BlockRows, in_blocks
 from reduset._frames import table_weights
 from reduset._types import Floats
-from reduset._validate import rows as _rows
+from reduset._validate import checked_rows
 from reduset.data.file_rows import FileRows
 from reduset.io import TableFiles, open_files
 
 
 def as_source(data: Any, name: str = "X") -> Floats:
     """Checked rows: an (n, d) array, `DevicePoints`, `FileRows` or `DaskRows`."""
-    return _rows.points(opened(data), name)
+    return checked_rows(opened(data), name)
 
 
 def opened(data: Any, weight_column: str | None = None) -> Any:
