@@ -18,7 +18,7 @@ from benchmarks.papers._cruz2017 import SETS, p_text, signed_rank, split
 from reduset import Gaussian, KernelMean, bandwidth, compress
 
 TITLE = "Cruz Cortés & Scott 2017, Table VI: divergence of valid densities, ε = 10⁻⁷"
-SOURCES = ("compression/prefixes.py", "compression/sizing.py", "select/kcenter.py", "select/random.py", "weights")
+SOURCES = ("compression/prefixes.py", "compression/searches.py", "select/kcenter.py", "select/random.py", "weights")
 
 PLATEAU = 1e-7
 NOTHING = 1e-12  # below, a divergence is rounding: every point was taken

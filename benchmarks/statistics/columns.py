@@ -23,7 +23,7 @@ from reduset import io as files
 from reduset.cli.entry import run as command
 
 TITLE = "Columns one by one: tables in mixed units, by default"
-SOURCES = ("sketching", "compression/resolution.py", "compression/scale_choice.py", "compression/sizing.py", "model/marginals.py",
+SOURCES = ("sketching", "compression/resolution.py", "compression/searches.py", "model/marginals.py",
            "bandwidth/rules.py", "io/channels.py")  # fmt: skip
 
 MOST = 0.05  # of a column's peak

@@ -25,7 +25,7 @@ from benchmarks.speed.growth import memory
 
 TITLE = "Extreme inputs of compress"
 SOURCES = (
-    *("compression/weighing.py", "compression/prefixes.py", "compression/refine.py", "compression/sizing.py", "select/auto.py"),
+    *("compression/stages.py", "compression/prefixes.py", "compression/refine.py", "compression/searches.py", "select/auto.py"),
     *("select/kcenter.py", "weights", "_engine/farthest.py", "_engine/leaves.py"),
 )
 

@@ -16,8 +16,8 @@ from reduset import compress
 
 TITLE = "Rare groups"
 SOURCES = (
-    *("select/auto.py", "select/kmeans.py", "select/thinning.py", "compression/resolution.py", "compression/scale_choice.py"),
-    *("compression/sizing.py", "weights/atom_masses.py", "weights/weightings.py"),
+    *("select/auto.py", "select/kmeans.py", "select/thinning.py", "compression/resolution.py"),
+    *("compression/searches.py", "weights/atom_masses.py", "weights/weightings.py"),
 )
 
 ROWS, SEEDS, DIMENSIONS = 200_000, 10, (2, 6, 10)

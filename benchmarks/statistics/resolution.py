@@ -16,13 +16,13 @@ import numpy as np
 from benchmarks._lib import data_folder, medians, table, verdict
 from reduset import Compression, Gaussian, KernelMean, bandwidth, compress
 from reduset.certificate import rule
-from reduset.compression.scale_choice import THINNED_ROWS
+from reduset.compression.resolution import THINNED_FROM
 from reduset.select import KMeans, Selector, Thinning
 from reduset.select.auto import KMEANS_ROWS
 
 TITLE = "The resolution of atoms and of random rows"
 SOURCES = (
-    *("compression/resolution.py", "compression/scale_choice.py", "compression/pipeline.py", "certificate/by_scale.py"),
+    *("compression/resolution.py", "compression/searches.py", "certificate/by_scale.py"),
     *(
         "certificate/by_frequencies.py",
         "certificate/frequencies.py",
@@ -55,7 +55,7 @@ def sets() -> dict[str, np.ndarray]:
 
 def _selector_of(small: Compression, size: int) -> Selector:
     """The selector that the search chose."""
-    return KMeans(rows=KMEANS_ROWS) if small.selection == str(KMeans()) else Thinning(rows=THINNED_ROWS * size)
+    return KMeans(rows=KMEANS_ROWS) if small.selection == str(KMeans()) else Thinning(rows=THINNED_FROM * size)
 
 
 def _worst(small: Compression, size: int) -> float:

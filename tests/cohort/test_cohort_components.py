@@ -6,7 +6,7 @@ import pytest
 from reduset import Gaussian, KernelMean, Laplacian, Mixture, NotReachedWarning
 from reduset.cohort import CohortMap, divergences
 from reduset.cohort.bag_components import as_components
-from reduset.compression.atom_request import AtomRequest
+from reduset.compression import AtomRequest
 
 
 def cohort(n=600, seed=0):

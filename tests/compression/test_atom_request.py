@@ -11,7 +11,7 @@ import reference_select as reference
 from reduset import Gaussian, KernelMean, compress
 from reduset._messages import NotReachedWarning
 from reduset.cohort import CohortMap
-from reduset.compression.atom_request import AtomRequest, at_most_one
+from reduset.compression import AtomRequest, at_most_one
 from reduset.density import SparseKernelDensity
 from reduset.modes import SparseMeanShift, segment
 from reduset.proportions import ClassProportions

@@ -160,11 +160,11 @@ def test_every_point_may_be_an_atom():
         ({"tol": "small"}, TypeError, "tol .*got 'small'"),
         ({"tol": True}, TypeError, "tol .*got True"),
         ({"plateau": 0.0}, ValueError, "plateau .*got 0.0"),
-        ({"plateau": None}, ValueError, "this kernel, .*, is one, so give one of size and tol"),
-        ({}, ValueError, "this kernel, .*, is one, so give one of size and tol"),
-        ({"size": 5, "tol": 0.1}, ValueError, "this kernel, .*, is one, so got size=5 and tol=0.1 as well; leave one of them out"),
+        ({"plateau": None}, ValueError, "Gaussian.* has a bandwidth, so give size or tol"),
+        ({}, ValueError, "Gaussian.* has a bandwidth, so give size or tol"),
+        ({"size": 5, "tol": 0.1}, ValueError, "Gaussian.* got size=5 and tol=0.1 as well; leave out one"),
         ({"tol": 0.1, "plateau": 0.1}, ValueError, "give exactly one of .*; got tol and plateau"),
-        ({"size": 5, "max_size": 9}, ValueError, "max_size goes with tol or plateau; with size it has no meaning, leave it out"),
+        ({"size": 5, "max_size": 9}, ValueError, "max_size needs tol or plateau, got it with size; leave it out"),
         ({"tol": 0.1, "max_size": 0}, ValueError, "max_size .*got 0"),
         ({"tol": 0.1, "max_size": 61}, ValueError, "max_size .*got 61"),
         ({"tol": 0.1, "max_size": 7.5}, TypeError, "max_size .*got 7.5"),
@@ -267,7 +267,7 @@ def test_a_student_outside_l2_is_refused_with_the_way_out():
 @pytest.mark.parametrize("option", [{"kernel": GAUSSIAN}, {"sample_weight": np.ones(60)}])
 def test_a_mean_has_its_own_kernel_and_weights(option):
     full = KernelMean.from_samples(cloud(), GAUSSIAN)
-    with pytest.raises(ValueError, match=f"{next(iter(option))} goes with points; a KernelMean has its own. Use KernelMean"):
+    with pytest.raises(ValueError, match=f"{next(iter(option))} needs points, and a KernelMean has its own. Use KernelMean"):
         compress(full, size=5, **option)
 
 

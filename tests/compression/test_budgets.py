@@ -10,7 +10,7 @@ from reduset import Gaussian, NotReachedWarning, compress
 from reduset._progress import Clock
 from reduset.compression import prefixes
 from reduset.compression import refine as moving
-from reduset.compression.sizing import FAR_BEYOND, atoms_needed
+from reduset.compression.searches import FAR_BEYOND, atoms_needed
 from reduset.weights import weightings
 
 
@@ -47,13 +47,13 @@ def test_the_quadratic_program_of_a_size_is_solved_once(refine, monkeypatch):
     "options", [{"size": 8}, {"tol": 0.02}, {"size": 8, "refine": 5}, {"size": 8, "weights": "simplex"}], ids=str
 )
 def test_seconds_by_stage_add_up(options, monkeypatch):
-    plain = prefixes.Prefixes._found
+    plain = prefixes.Prefixes._with_solved_weights
 
     def slowly(self, size):
         time.sleep(0.02)
         return plain(self, size)
 
-    monkeypatch.setattr(prefixes.Prefixes, "_found", slowly)
+    monkeypatch.setattr(prefixes.Prefixes, "_with_solved_weights", slowly)
     timings = compress(cloud(400, 2), Gaussian("median"), rng=0, **options).timings
     assert sum(seconds for name, seconds in timings.items() if name != "total") == pytest.approx(timings["total"])
 

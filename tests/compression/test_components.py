@@ -76,7 +76,7 @@ def test_stand_ins_have_mass_mean_and_covariance_of_the_rows(monkeypatch):
     X, w = ridges(20_000, 3), np.random.default_rng(1).uniform(0.5, 2, 20_000)
     full = KernelMean.from_samples(X, Gaussian(0.5), w)
     frame = frame_of(full.kernel, full.atoms)
-    z, weights = component_fit.stand_ins(full, frame, 2000, np.random.default_rng(0))
+    z, weights = component_fit.substitutes(full, frame, 2000, np.random.default_rng(0))
     assert 2000 <= len(z) <= 9000
     assert weights.sum() == pytest.approx(1)
     all_rows = frame.apply(X)
@@ -84,10 +84,10 @@ def test_stand_ins_have_mass_mean_and_covariance_of_the_rows(monkeypatch):
     np.testing.assert_allclose(
         np.cov(z.T, aweights=weights, ddof=0), np.cov(all_rows.T, aweights=full.weights, ddof=0), rtol=0.02, atol=0.02
     )
-    few, same = component_fit.stand_ins(full, frame, 10_000, np.random.default_rng(0))
+    few, same = component_fit.substitutes(full, frame, 10_000, np.random.default_rng(0))
     np.testing.assert_array_equal(few, all_rows)
     monkeypatch.setattr(component_fit, "ROWS_AT_ONCE", 3000)
-    in_parts, _ = component_fit.stand_ins(full, frame, 2000, np.random.default_rng(0))
+    in_parts, _ = component_fit.substitutes(full, frame, 2000, np.random.default_rng(0))
     np.testing.assert_allclose(np.sort(in_parts, axis=0), np.sort(z, axis=0), atol=1e-9)
     assert len(same) == 20_000
 
@@ -186,10 +186,10 @@ def test_data_of_every_kind_have_components(X):
     ("options", "error", "words"),
     [
         ({"kernel": Laplacian(1.0)}, TypeError, r"pieces='components' .*got Laplacian\(1\)"),
-        ({"select": "kmeans"}, ValueError, "select chooses or moves atoms, .* leave one of them out"),
-        ({"refine": True}, ValueError, "refine chooses or moves atoms"),
+        ({"select": "kmeans"}, ValueError, "select is not supported with pieces='components'"),
+        ({"refine": True}, ValueError, "refine is not supported"),
         ({"groups": np.zeros(60)}, ValueError, "groups.*pieces='components'"),
-        ({"weights": "own"}, ValueError, "weights='own' are the selector's own, and Auto has none"),
+        ({"weights": "own"}, ValueError, "weights='own' needs a selector .*, got Auto"),
         ({"pieces": "shapes"}, ValueError, "pieces .*got 'shapes'$"),
     ],
 )
@@ -200,7 +200,7 @@ def test_what_does_not_go_together_is_refused(options, error, words):
 
 def test_weights_of_both_signs_and_many_columns_are_refused():
     signed = KernelMean(ridges(20), np.linspace(-1, 2, 20), Gaussian(1.0))
-    with pytest.raises(ValueError, match=r"need .*got one of -1"):
+    with pytest.raises(ValueError, match=r"weights, got one of -1"):
         compress(signed, size=3, pieces="components")
     with pytest.raises(ValueError, match=r"takes up to 64 columns, .* got 70"):
         compress(np.random.default_rng(0).normal(size=(80, 70)), Gaussian(1.0), size=3, pieces="components")

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from reduset import Gaussian, KernelMean, Laplacian, NotReachedWarning, Student, compress
+from reduset._messages import quietly
 from reduset.certificate.exact import ExactProbe
-from reduset.compression.compressing import quietly
 from reduset.select import KCenter
 from reduset.weights import KINDS
 

@@ -5,8 +5,7 @@ import pandas as pd
 import pytest
 
 from reduset import Gaussian, KernelMean, compress
-from reduset.compression import NotReachedWarning
-from reduset.compression.grouped import quotas
+from reduset.compression import NotReachedWarning, quotas
 from reduset.weights import KINDS
 
 
@@ -136,7 +135,7 @@ def test_a_rule_for_quotas_that_is_none_is_refused():
     ("labels", "message"),
     [
         (np.array(["2020-01-01", "NaT"] * 25, dtype="datetime64[D]"), "got missing ones"),
-        (np.array([1, "1", 2, 2, 2] * 10, dtype=object), "differ and read the same"),
+        (np.array([1, "1", 2, 2, 2] * 10, dtype=object), "groups must be labels of one type"),
         (pd.Series(["a", pd.NA] * 25, dtype="string"), "got missing ones"),
     ],
 )

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from reduset import Gaussian, KernelMean, Laplacian, bandwidth, compress
-from reduset.compression.pipeline import noise_bandwidth
+from reduset.compression.searches import noise_bandwidth
 
 
 def clumps(n, d=2, seed=0):

@@ -203,7 +203,7 @@ def test_a_plateau_counts_the_atoms_that_it_weighs():
 
 @pytest.mark.parametrize("select", [name for name in SELECTORS if name not in WITH_OWN_WEIGHTS])
 def test_selectors_without_any_say_so(select):
-    message = f"weights='own' are the selector's own, and {SELECTORS[select]} has none .*; use weights='free'"
+    message = f"weights='own' needs a selector .*, got {SELECTORS[select]}; use weights='free'"
     with pytest.raises(ValueError, match=message):
         own(cloud(), select)
 

@@ -199,8 +199,8 @@ def test_a_tolerance_beyond_any_bandwidth_is_told():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"kernel": Gaussian(1.0), "size": 3, "tol": 0.1}, r"are three, of which two give the third: .* got size=3 and tol=0.1"),
-        ({"kernel": Gaussian(1.0)}, "so give one of size and tol"),
+        ({"kernel": Gaussian(1.0), "size": 3, "tol": 0.1}, r"determine the third: .* got size=3 and tol=0.1"),
+        ({"kernel": Gaussian(1.0)}, "so give size or tol"),
         ({"kernel": FunctionKernel("rbf", gamma=1.0), "size": 3, "tol": 0.1}, "has .*got size=3"),
         ({"size": 3, "tol": 0.0}, "tol must be above 0"),
         ({"size": 31, "tol": 0.1}, "size must be"),
@@ -209,7 +209,7 @@ def test_a_tolerance_beyond_any_bandwidth_is_told():
 def test_what_cannot_be_searched_for_is_refused(options, words):
     with pytest.raises(ValueError, match=words):
         compress(clumps(30, 2), rng=0, **options)
-    with pytest.raises(ValueError, match="of which two give the third"):
+    with pytest.raises(ValueError, match=r"two of size .* determine the third"):
         compress(KernelMean.from_samples(clumps(30, 2)), size=3, tol=0.1)
 
 
@@ -219,21 +219,21 @@ def test_the_median_distance_is_said():
 
 
 def test_a_group_that_thinning_gave_no_row_gets_one():
-    from reduset.compression.scale_choice import Chosen, with_groups_missed
+    from reduset.compression.resolution import SearchAtoms, with_missing_groups
 
     rng = np.random.default_rng(0)
     many = rng.normal(size=(5000, 4))
     X = np.concatenate([many, 12 + 0.3 * rng.normal(size=(40, 4)), [[-30.0] * 4]])  # a group, and a row that is alone
     full = KernelMean.from_samples(X, Gaussian(1.0))
     rows = np.arange(100)
-    chosen = Chosen(X[rows], rows, np.full(100, 0.01), np.full(100, 0.01), "Thinning", "")
-    found = with_groups_missed(full, chosen)
+    chosen = SearchAtoms(X[rows], rows, np.full(100, 0.01), np.full(100, 0.01), "Thinning", "")
+    found = with_missing_groups(full, chosen)
     assert ((found.rows >= 5000) & (found.rows < 5040)).sum() == 1
     assert 5040 not in found.rows
     assert len(set(found.rows.tolist())) == 100
     np.testing.assert_array_equal(found.points, X[found.rows])
     assert found.counts.sum() == pytest.approx(1)
-    assert with_groups_missed(full, found).rows is found.rows
+    assert with_missing_groups(full, found).rows is found.rows
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -108,8 +108,8 @@ def test_whitening_and_a_search_for_the_bandwidth_go_with_components():
     [
         ({"pieces": "clusters"}, ValueError, "pieces must be one of"),
         ({"kernel": "exponential"}, TypeError, "pieces='components' needs a Gaussian kernel"),
-        ({"select": "greedy"}, ValueError, "select chooses or moves atoms"),
-        ({"refine": True}, ValueError, "refine chooses or moves atoms"),
+        ({"select": "greedy"}, ValueError, "select is not supported"),
+        ({"refine": True}, ValueError, "refine is not supported"),
     ],
 )
 def test_what_does_not_go_with_components_is_named(options, error, message):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from reduset import NotReachedWarning
-from reduset.compression.summary import error
+from reduset.compression import error_text
 from reduset.modes import SparseMeanShift, segment
 from reduset.modes.segmentation import features, flat, pixels
 
@@ -206,7 +206,7 @@ def test_the_result_says_what_it_is_in_plain_words():
     found = cut(noisy())
     lines = str(found).splitlines()
     assert lines[0] == "18 × 24 pixels in 3 segments (largest 50.0%, 25.0%, 25.0%)"
-    assert lines[1].startswith(f"  error      {error(found.certificate)}, of the density")
+    assert lines[1].startswith(f"  error      {error_text(found.certificate)}, of the density")
     assert lines[2].startswith(f"  bandwidth  {found.bandwidth:.3g}")
     assert not [sign for sign in ("‖", "ν", "bound") if sign in str(found)]
 

@@ -14,13 +14,11 @@ from reduset.bandwidth.rules import (
     iqr,
     jaakkola,
     median,
+    median_of_rows,
     mode_clustering,
     neighbour,
     scott,
     silverman,
-)
-from reduset.bandwidth.rules import (
-    median_of_rows as median_of_rows,
 )
 
 RULES: dict[str, Callable[..., float]] = {

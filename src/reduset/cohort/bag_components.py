@@ -15,7 +15,7 @@ import numpy as np
 
 from reduset._types import Floats
 from reduset.certificate import Certificate
-from reduset.compression.atom_request import AtomRequest
+from reduset.compression import AtomRequest
 from reduset.kernels import Gaussian
 from reduset.mean import KernelMean
 from reduset.mixture import ComponentMean, Mixture

@@ -13,7 +13,7 @@ import numpy as np
 from reduset._types import Array
 from reduset.certificate.probe import Measurement, Probe
 from reduset.certificate.rule import probe_for
-from reduset.compression.prefixes import Prefixes
+from reduset.compression import Prefixes
 from reduset.kernels import Kernel
 from reduset.mean import KernelMean
 from reduset.weights import Span

@@ -30,8 +30,7 @@ from reduset.cohort.distances import between
 from reduset.cohort.divergences import Density, estimate, overlooked
 from reduset.cohort.shared_atoms import Plateau, SharedAtoms, SharingOptions, pooled, rows_drawn, share
 from reduset.cohort.stopping import BagTolerance, DistanceTolerance, StoppingRule
-from reduset.compression import Compression, NotReachedWarning
-from reduset.compression.atom_request import AtomRequest
+from reduset.compression import AtomRequest, Compression, NotReachedWarning
 from reduset.kernels import Kernel
 from reduset.mean import KernelMean
 from reduset.select import as_selector

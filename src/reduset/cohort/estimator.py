@@ -23,8 +23,7 @@ from reduset.cohort.bag_source import BagSource
 from reduset.cohort.comparison import PIECES, WAYS, Comparison, ComparisonOptions
 from reduset.cohort.layouts import LAYOUTS, lay_out
 from reduset.cohort.scatter import scatter
-from reduset.compression.atom_request import AtomRequest
-from reduset.compression.plan import MOST_ATOMS
+from reduset.compression import MOST_ATOMS, AtomRequest
 from reduset.kernels import ANY_FAMILY, Gaussian, Kernel, RadialKernel
 from reduset.kernels.registry import as_kernel
 

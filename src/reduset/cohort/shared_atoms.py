@@ -30,11 +30,7 @@ from reduset._types import Floats, Indices
 from reduset.cohort.bag_projection import BagEvidence, BagProjector
 from reduset.cohort.bag_source import BagSource
 from reduset.cohort.stopping import PrefixLosses, StoppingRule
-from reduset.compression import Compression, sizing
-from reduset.compression.prefixes import Prefixes
-from reduset.compression.result import assemble
-from reduset.compression.selecting import begin
-from reduset.compression.target import Run, Target
+from reduset.compression import Compression, Prefixes, Run, Target, assemble, begin, by_plateau, by_tolerance, grow
 from reduset.kernels import Kernel
 from reduset.mean import KernelMean
 from reduset.select import Selector
@@ -131,11 +127,11 @@ def share(source: BagSource, pooled: KernelMean, options: SharingOptions, rng: n
         target = Run(pooled_rng, options.confidence, progress).target(pooled)
         traversal, most = begin(target, options.selector), min(options.most, CHOLESKY_UP_TO)
         if isinstance(options.goal, int):
-            span = sizing.grow(target, traversal, options.goal).span
+            span = grow(target, traversal, options.goal).span
             bags.project(span)
             size, reached = span.size, True
         elif isinstance(options.goal, Plateau):
-            found = sizing.by_plateau(target, traversal, options.goal.epsilon, "free", most, None)
+            found = by_plateau(target, traversal, options.goal.epsilon, "free", most)
             span, size, reached = found.weighed.span, found.size, found.reached
             bags.project(span)
         else:
@@ -195,10 +191,10 @@ def _grow_until(rule: StoppingRule, bags: _BagsOnAtoms, target: Target, traversa
     bags are asked, each time with more atoms.
     """
     free = bags.options.kind == "free"
-    start = sizing.by_tolerance(target, traversal, rule.start, "free", most, None)
+    start = by_tolerance(target, traversal, rule.start, "free", most)
     asked, known = start.size, start.weighed.kappa
     while True:
-        weighed = sizing.grow(target, traversal, asked, known)
+        weighed = grow(target, traversal, asked, known)
         known = max(known, weighed.kappa, key=len)
         more, span = weighed.atoms.complete and asked < most, weighed.span
         bags.project(span)

@@ -1,21 +1,19 @@
-"""compress: select (which atoms) → weigh (which weights) → certify (how much was lost), and its result.
+"""compress: select (which atoms) → weigh (which weights) → certify (the measured error), and its result.
 
-May import: select, certificate, weights, mean, kernels, and tables of io.
+`compressing` is the door, `plan` resolves every default, `stages` has the three stages, and `searches` and `resolution` are loops
+around them.
+
+May import: select, certificate, weights, mixture, mean, kernels, and tables of io.
 """
 
 from reduset._messages import NotReachedWarning
 from reduset.compression.atom_request import AtomRequest, at_most_one
-from reduset.compression.certifying import certify
-from reduset.compression.compressing import compress, compress_quietly, evaluated
-from reduset.compression.given_atoms import weigh
-from reduset.compression.grouped import QUOTAS, SQUARE_ROOT, quotas
-from reduset.compression.plan import MOST_ATOMS, PIECE_HINTS, PIECES, TOL
+from reduset.compression.compressing import compress, compress_quietly, evaluated, weigh
+from reduset.compression.plan import COMPONENTS, MOST_ATOMS, PIECE_HINTS, PIECES, SQUARE_ROOT, TOL, is_left_open
 from reduset.compression.prefixes import Path, Prefixes
 from reduset.compression.result import Compression, assemble
-from reduset.compression.selecting import Atoms, begin
-from reduset.compression.summary import above_random_rows, better_weights
-from reduset.compression.summary import error as error_text
-from reduset.compression.target import Run, Target
-from reduset.compression.weighing import weigh as weigh_atoms
+from reduset.compression.searches import QUOTAS, by_plateau, by_tolerance, grow, labels_of, quotas
+from reduset.compression.stages import Atoms, Resolution, Run, Target, Weighed, begin, certify, weigh_atoms
+from reduset.compression.summary import above_random_rows, at_resolution, better_weights, error_lines, error_text, head, noun
 
 __all__ = ["Compression", "NotReachedWarning", "Path", "compress", "weigh"]

@@ -1,11 +1,12 @@
-"""compress: n points in, m weighted atoms out, with the error they carry (Cruz Cortés & Scott 2017).
+"""compress: n points in, m weighted atoms out, with their measured error (Cruz Cortés & Scott 2017); weigh: for given atoms.
 
-select (which atoms) → weigh (which weights) → certify (how much was lost).
+validated data → plan (`plan`) → select, weigh and certify (`stages`) in a search (`searches`, `resolution`) → `result`
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from contextlib import closing
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,22 +17,25 @@ from reduset._engine import in_blocks, single_threaded_blas
 from reduset._frames import names_of
 from reduset._messages import NotReachedWarning, is_quiet, quietly, warn
 from reduset._progress import Progress
-from reduset._types import KernelLike, PointsLike, ProgressLike, SeedLike, SelectorLike, WeightsLike
+from reduset._types import Array, Indices, KernelLike, PointsLike, ProgressLike, Report, SeedLike, SelectorLike, WeightsLike
+from reduset._validate import rows as _rows
 from reduset._validate import seeded
 from reduset.bandwidth.rules import warn_of_units
 from reduset.certificate import Certificate
 from reduset.certificate.certificate import at_bandwidth
 from reduset.compression import summary
-from reduset.compression.grouped import SQUARE_ROOT, find_groups
-from reduset.compression.pipeline import find
-from reduset.compression.plan import is_left_open, plan_of
+from reduset.compression.plan import SQUARE_ROOT, is_left_open, plan_of
 from reduset.compression.result import Compression, result_of
-from reduset.compression.target import Run
+from reduset.compression.searches import find, find_groups
+from reduset.compression.stages import Run
 from reduset.data import opened
 from reduset.io import Table, on_estimated_scales
 from reduset.mean import KernelMean
 from reduset.mixture import Mixture
 from reduset.mixture.component_mean import SmallMean
+from reduset.select import Selector
+from reduset.select.contract import Traversal
+from reduset.weights import OWN
 
 TRANSFORMED = "atoms, the bandwidth and the error are of the transformed values"
 
@@ -120,24 +124,30 @@ def compress(
     """
     data, notes = _on_scales(opened(data, sample_weight if isinstance(sample_weight, str) else None))
     full = as_mean(data, kernel, sample_weight)
-    goals: dict[str, Any] = {"tol": tol, "plateau": plateau, "max_size": max_size, "refine": refine}
-    options: dict[str, Any] = {"size": size, "pieces": pieces, "select": select, "weights": weights, "confidence": confidence}
-    plan = plan_of(full, full is not data and is_left_open(kernel), grouped=groups is not None, **goals, **options)
+    plan = plan_of(
+        full,
+        full is not data and is_left_open(kernel),
+        size=size,
+        tol=tol,
+        plateau=plateau,
+        max_size=max_size,
+        pieces=pieces,
+        select=select,
+        refine=refine,
+        weights=weights,
+        grouped=groups is not None,
+        confidence=confidence,
+    )
     if kernel is None and full is not data:
         warn_of_units(full.atoms, names_of(data), "the error is that of the wide column alone")
-    rng, shown = _validate.generator(rng), Progress(progress)
-    run = Run(rng, plan.confidence, shown)
-    try:
-        # once for all, and not call by call: compressions in several threads would switch it for each other
-        with single_threaded_blas():
-            found = find(full, plan, run) if groups is None else find_groups(full, plan, groups, quotas, run, **goals)
-            result = replace(result_of(found, rng, plan), notes=notes)
-    finally:
-        shown.close()
+    rng = _validate.generator(rng)
+    # once for the whole call: compressions in several threads would switch the threads of BLAS for each other
+    with closing(Progress(progress)) as shown, single_threaded_blas():
+        run = Run(rng, plan.confidence, shown)
+        found = find(full, plan, run) if groups is None else find_groups(full, plan, groups, quotas, run)
+        result = replace(result_of(found, rng, plan), notes=notes)
     if not is_quiet():
-        _warn_of_zero_projection(result)
-        _warn_if_random_rows_are_better(result)
-        _warn_if_not_reached(result, found.way_out)
+        _warn(result, found.way_out)
     return result
 
 
@@ -149,47 +159,35 @@ def _on_scales(data: Any) -> tuple[Any, tuple[str, ...]]:
     return table, (*table.notes, *([TRANSFORMED] if data.channels else []))
 
 
-def _warn_if_not_reached(result: Compression, way_out: str) -> None:
-    """Warn if the goal of the plan was not reached."""
-    plan, error = result.plan, result.certificate
-    if result.reached or plan is None:
-        return
-    goal = plan.goal or f"{plan.selector}'s own end"
-    warn(
-        f"{goal} was not reached with {result.size} {summary.noun(result.mean)}s: the error is "
-        f"{error.relative_error:.3g} (at most {error.interval[1]:.3g}){at_bandwidth(error.bandwidth)}. "
-        + (way_out[:1].upper() + way_out[1:] or "Raise max_size, or widen the bandwidth"),
-        NotReachedWarning,
-    )
-
-
-def _warn_if_random_rows_are_better(result: Compression) -> None:
-    """Warn if the error is certified to be above that of as many random rows of equal weight, at the bandwidth of the result."""
-    found = summary.above_random_rows(result)
-    if found is not None:
+def _warn(result: Compression, way_out: str) -> None:
+    """Warn of a mean that is orthogonal to all atoms, of an error above that of random rows, and of a goal that was not reached."""
+    plan, error, pieces = result.plan, result.certificate, f"{summary.noun(result.mean)}s"
+    if result.is_orthogonal and error.norm > 0:  # no weights bring the atoms closer to the mean than 0 does
+        if result.mean.weights.any():
+            consequence = f"the error with weights={result.weighting!r} is {percent(error.relative_error)}"
+        else:
+            consequence = "the best weights are 0, so the result is the zero function, with an error of 100 %"
         warn(
-            f"{found}; leave out select and weights (got {result.selection} and {result.weighting!r}), or use sketch(data, "
+            f"the mean is orthogonal to all {pieces} chosen, {result.selected} of {result.n_samples:,} points: {consequence}. "
+            f"Choose more {pieces} by a larger size, or others by another select or rng"
+        )
+    comparison = summary.above_random_rows(result)
+    if comparison is not None:
+        warn(
+            f"{comparison}; leave out select and weights (got {result.selection} and {result.weighting!r}), or use sketch(data, "
             f"{result.size}) for real rows with weights"
+        )
+    if not result.reached and plan is not None:
+        warn(
+            f"{plan.goal or f'the end of {plan.selector}'} was not reached with {result.size} {pieces}: the error is "
+            f"{error.relative_error:.3g} (at most {error.interval[1]:.3g}){at_bandwidth(error.bandwidth)}. "
+            + (way_out[:1].upper() + way_out[1:] or "Raise max_size, or widen the bandwidth"),
+            NotReachedWarning,
         )
 
 
-def _warn_of_zero_projection(result: Compression) -> None:
-    """Warn if the mean is orthogonal to all atoms, up to rounding: no weights then bring them closer to it than 0 does."""
-    if not result.is_orthogonal or not result.certificate.norm > 0:
-        return
-    pieces = f"{summary.noun(result.mean)}s"
-    if result.mean.weights.any():
-        consequence = f"the error with weights={result.weighting!r} is {percent(result.certificate.relative_error)}"
-    else:
-        consequence = "the best weights are 0, so the result is the zero function, with an error of 100 %"
-    warn(
-        f"the mean is orthogonal to all {pieces} chosen, {result.selected} of {result.n_samples:,} points: {consequence}. "
-        f"Choose more {pieces} by a larger size, or others by another select or rng"
-    )
-
-
 def as_mean(data: KernelMean | PointsLike, kernel: KernelLike, sample_weight: WeightsLike) -> KernelMean:
-    """The mean of data, points or a mean, or an error that names what does not go together."""
+    """The mean of points, or a mean itself; raises an error for options that exclude each other."""
     if not isinstance(data, KernelMean):
         if isinstance(data, Compression):
             raise TypeError("data is a Compression; compress its mean: compress(small.mean, ...)")
@@ -199,21 +197,169 @@ def as_mean(data: KernelMean | PointsLike, kernel: KernelLike, sample_weight: We
     for name, given in (("kernel", kernel), ("sample_weight", sample_weight)):
         if given is not None:
             raise ValueError(
-                f"{name} goes with points; a KernelMean has its own. Use KernelMean(mean.atoms, mean.weights, kernel) to change it"
+                f"{name} needs points, and a KernelMean has its own. Use KernelMean(mean.atoms, mean.weights, kernel) to change it"
             )
     total = data.total
     _validate.squares_summable(total, "the weights' magnitudes must sum to", f"got {total:g}; rescale the mean: mean / scale")
     return data
 
 
+@seeded
+def weigh(
+    data: KernelMean | PointsLike,
+    atoms: Any,
+    kernel: KernelLike = None,
+    weights: str | WeightsLike = None,
+    *,
+    tol: float | None = None,
+    sample_weight: WeightsLike = None,
+    confidence: float = 0.95,
+    rng: SeedLike = None,
+    progress: ProgressLike = False,
+) -> Compression:
+    """Compute the best weights for given atoms, or certify given weights.
+
+    The atoms may be a coreset, a sketch, cluster centres or a random sample. The result is like that of `compress`.
+
+    Parameters
+    ----------
+    data : KernelMean, or (n, d) array or frame
+        The data that the atoms represent.
+    atoms : (m,) whole numbers, rows of the data; or (m, d) points of any kind
+    kernel : Kernel or callable k(X, Y)
+        Only with points; a KernelMean has its own. Without a bandwidth, as by default, the finest is searched for at which the
+        error of these atoms is at most ``tol``.
+    weights : str or (m,) array
+        A kind of weights as in `compress` ("free", "simplex", …), with the same defaults; or the weights of the atoms, such as 1/m
+        each, which are kept and certified.
+    tol : float, default 0.05; only without a bandwidth
+    sample_weight : (n,) array, optional; only with points
+    confidence : float, of the certificate's interval
+    rng : None, seed or Generator; the same seed gives the same result
+    progress : bool, or a function of (stage, done, total)
+
+    Returns
+    -------
+    Compression
+        Atoms are sorted by the energy that each adds; ``indices`` are rows of the data if rows were given.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from reduset import Gaussian, weigh
+    >>> X = np.random.default_rng(0).normal(size=(2000, 2))
+    >>> rows = np.arange(40)  # a random sample, or what another library chose
+    >>> equal = weigh(X, rows, Gaussian(1.0), weights=np.full(40, 1 / 40), rng=0)
+    >>> best = weigh(X, rows, Gaussian(1.0), rng=0)
+    >>> best.certificate.relative_error < equal.certificate.relative_error / 10
+    True
+    """
+    if not isinstance(data, KernelMean):
+        data = opened(data, sample_weight if isinstance(sample_weight, str) else None)
+    full = as_mean(data, kernel, sample_weight)
+    kind = weights if weights is None or isinstance(weights, str) else OWN
+    given = _given(atoms, None if weights is kind else weights, full)
+    is_open = full is not data and is_left_open(kernel)
+    if tol is not None and not is_open:
+        raise ValueError(
+            f"tol determines the bandwidth, got tol={tol!r} with {full.kernel!r}, which has one; leave out tol, or the kernel"
+        )
+    source = {"data": data, "kernel": kernel, "sample_weight": sample_weight} if is_open else {"data": full}
+    options: dict[str, Any] = {"confidence": confidence, "rng": rng, "progress": progress}
+    return compress(**source, size=len(given.points), tol=tol, select=given, weights=kind, **options)
+
+
+def _given(atoms: Any, weights: Any, full: KernelMean) -> Given:
+    values = np.asarray(atoms) if isinstance(atoms, list | tuple) else atoms
+    kind = getattr(getattr(values, "dtype", None), "kind", "")
+    if getattr(values, "ndim", None) == 1 and kind != "f":
+        rows = _rows_among(np.asarray(values), full.size)
+        points = np.asarray(full.atoms[rows], np.float64)
+    else:
+        rows, points = None, np.asarray(_rows.points(atoms, "atoms")[:], np.float64)
+        if points.shape[1] != full.dimension:
+            raise ValueError(f"atoms must have {full.dimension} columns like the data, got shape {points.shape}")
+    if len(points) > full.size:
+        raise ValueError(f"atoms must be at most as many as the data's points, {full.size:,}, got {len(points):,}; leave some out")
+    own = None
+    if weights is not None:
+        own = _validate.weights(weights, len(points), "weights", signed=True)
+        total, mass = float(own.sum()), full.mass
+        if full.stored_weights.min() >= 0 and not mass / 2 <= total <= 2 * mass:
+            raise ValueError(
+                f"weights must sum to about that of the data, {mass:g}, got {total:g}; rescale them: "
+                f"weights * ({mass:g} / weights.sum())"
+            )
+    return Given(rows, points, own)
+
+
+def _rows_among(rows: Any, n: int) -> Indices:
+    """Row numbers of the data, without duplicates."""
+    if rows.dtype.kind not in "iu":
+        raise TypeError(
+            f"atoms must be whole numbers, rows of the data, or an (m, d) array of points; got {rows.dtype} of shape {rows.shape}"
+            + ("; np.flatnonzero(mask) has the rows of a mask" if rows.dtype.kind == "b" else "")
+        )
+    if not len(rows):
+        raise ValueError("atoms must be at least one row or point, got none")
+    wrong = rows[(rows < 0) | (rows >= n)]
+    if len(wrong):
+        raise ValueError(f"atoms must be rows of the data, 0 to {n - 1:,}, got {wrong[0]:,}")
+    twice = np.flatnonzero(np.bincount(rows) > 1)
+    if len(twice):
+        raise ValueError(
+            f"atoms must be distinct rows, got row {twice[0]:,} more than once; np.unique(rows, return_counts=True) returns "
+            "distinct rows, and counts for weights"
+        )
+    return rows.astype(np.int64)
+
+
+@dataclass(frozen=True)
+class Given(Selector):
+    """Atoms chosen elsewhere: rows of the data, or points, and their own weights if they have any."""
+
+    rows: Indices | None = field(compare=False)
+    points: Array = field(compare=False, repr=False)
+    own: Array | None = field(compare=False, repr=False)
+    scale_free = True
+    weighs = True
+
+    def begin(self, mean: KernelMean, rng: np.random.Generator) -> Traversal:
+        return _AsGiven(self)
+
+    def __str__(self) -> str:
+        return "given"
+
+
+class _AsGiven(Traversal):
+    nested = False  # so that they are sorted by the energy that each adds
+
+    def __init__(self, given: Given) -> None:
+        self._given = given
+
+    def extend(self, size: int, report: Report | None = None) -> None:
+        """All atoms are given."""
+
+    @property
+    def indices(self) -> Indices | None:
+        return self._given.rows
+
+    @property
+    def points(self) -> Array:
+        return self._given.points
+
+    def weights(self) -> Array | None:
+        return self._given.own
+
+
 def compress_quietly(full: KernelMean, **options: Any) -> Compression:
-    """`compress` without its warning: whoever calls looks at ``reached``, and says what that means to its users."""
+    """`compress` without its warnings, for callers that report ``reached`` themselves."""
     with quietly():
         return compress(full, **options)
 
 
 def evaluated(full: KernelMean, compression: Compression | None) -> tuple[SmallMean, Certificate]:
-    """The mean to keep and what it lost; without a compression a copy, since the data are the caller's and may change."""
+    """The mean to keep and its certificate; without a compression a copy of all atoms, since the data may change later."""
     if compression is not None:
         return compression.mean, compression.certificate
     return KernelMean.unchecked(np.array(full.atoms[:]), full.weights, full.kernel), Certificate.of_nothing_lost(full)

@@ -13,8 +13,8 @@ noise        ``tol`` alone: the bandwidth is that at which the sampling error of
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 
@@ -36,14 +36,16 @@ ATOMS, COMPONENTS = PIECES = ("atoms", "components")
 PIECE_HINTS = {"rows": f"; {REAL_ROWS}"}
 GIVEN, RESOLUTION, NOISE = "given", "resolution", "noise"
 SIZE, TOL, MOST_ATOMS = 1000, 0.05, 5000
+SIZE_HINT = "it is at most the number of points"
 MAX_COMPONENTS = 500
 MAX_COMPONENT_COLUMNS = 64  # each component has a covariance of d(d + 1)/2 numbers
 BY_SELECTOR, BY_SCALES, FITTED = "selector", "scales", "fitted"
+SQUARE_ROOT = "square root"  # the default rule for the sizes of groups
 
 
 @dataclass(frozen=True)
 class Defaults:
-    """What a call gets for the options that it does not set.
+    """The options of a call that does not set them.
 
     Attributes
     ----------
@@ -75,16 +77,16 @@ DEFAULTS = {
 
 @dataclass(frozen=True)
 class Plan:
-    """What a compression does, with no default left open.
+    """All decisions of a compression, with every default resolved.
 
     Attributes
     ----------
     bandwidth : "given", "resolution" or "noise"
     pieces : "atoms" or "components"
-    choice : who chooses: "selector", "scales" or "fitted"
+    choice : "selector", "scales" or "fitted", as in `Defaults`
     selector : the selector
     weighting : the kind of the weights
-    scale_robust : whether weights are changed if random rows would be better at a finer scale; only if nobody chose them
+    scale_robust : whether weights are changed if random rows would be better at a finer scale; only if ``weights`` was not set
     size, tol, plateau : the goals; None if not set. A selector may end by itself without any.
     most : the largest number of atoms
     steps : steps to move the atoms by; None for none, 0 for as many as the time allows
@@ -118,8 +120,27 @@ class Plan:
         """The name of the selection, for results."""
         return FITTED if self.choice == FITTED else str(self.selector)
 
+    def for_group(self, part: KernelMean, size: int | None, groups: int) -> Self:
+        """The plan for one of several groups of rows, at the bandwidth of its mean."""
+        require_norm(part)
+        weighting = "sum_to_one" if self.weighting == "free" else self.weighting
+        if weighting != OWN and not is_signed(weighting):
+            require_mass(weighting, part.mass)
+        return replace(
+            self,
+            bandwidth=GIVEN,
+            choice=BY_SELECTOR,
+            selector=self.selector.for_part_of(groups),
+            weighting=weighting,
+            scale_robust=False,
+            size=size,
+            tol=self.tol if size is None else None,
+            most=min(self.most, part.size) if size is None else size,
+            measurement=planned_method(part),
+        )
+
     def lines(self) -> list[str]:
-        """The plan in words: (label, text) of each decision."""
+        """The plan as text, one line for each decision."""
         chosen = str(self.selector)
         if self.choice == FITTED:
             chosen = "components fitted by L-BFGS"
@@ -169,7 +190,7 @@ def plan_of(
     grouped: bool = False,
     confidence: float = 0.95,
 ) -> Plan:
-    """The plan for a mean, ``is_open`` if its bandwidth is to be found; or an error that names options that exclude each other."""
+    """The plan for a mean, ``is_open`` if its bandwidth is searched for; raises an error for options that exclude each other."""
     require_norm(full)
     _validate.one_of(pieces, "pieces", PIECES, PIECE_HINTS)
     selector = as_selector(select)
@@ -181,12 +202,13 @@ def plan_of(
     if bandwidth == RESOLUTION:
         if max_size is not None:
             raise ValueError(
-                f"max_size goes with tol or plateau alone, got it with size={size!r}; size is how many atoms there are"
+                f"max_size needs tol or plateau alone, got it with size={size!r}; leave it out, since size sets the number of atoms"
             )
-        size = min(SIZE, full.size) if size is None else _checked_size(size, full.size)
+        size = min(SIZE, full.size) if size is None else _validate.whole(size, "size", 1, full.size, SIZE_HINT)
         tol, most = TOL if tol is None else _validate.tolerance(tol), min(MOST_ATOMS, full.size)
     else:
-        size, tol, plateau, most = _one_goal(full.size, selector.ending, defaults.most, max_size, size, tol, plateau)
+        default_most = MOST_ATOMS if grouped else defaults.most
+        size, tol, plateau, most = _one_goal(full.size, selector.ending, default_most, max_size, size, tol, plateau)
     default_weighting = defaults.weighting if refine is False else defaults.moved_weighting
     weighting = _weighting(default_weighting if weights is None else weights, selector, full)
     choice = BY_SELECTOR
@@ -207,17 +229,11 @@ def plan_of(
 def _require_two_of_three(full: KernelMean, size: int | None, tol: float | None) -> None:
     """Raise if both of size and tol are given with a bandwidth, or none."""
     if (size is None) == (tol is None):
-        given = "give one of size and tol" if size is None else f"got size={size!r} and tol={tol!r} as well; leave one of them out"
-        three = "size (a number of atoms), tol (a relative error) and the kernel's bandwidth are three, of which two give the third"
+        given = "give size or tol" if size is None else f"got size={size!r} and tol={tol!r} as well; leave out one of them"
+        rule = "two of size (a number of atoms), tol (a relative error) and the kernel's bandwidth determine the third"
         if not isinstance(full.kernel, RadialKernel):
-            raise ValueError(f"{three}: {full.kernel!r} has no bandwidth to search for, so {given}")
-        raise ValueError(
-            f"{three}: this kernel, {full.kernel!r}, is one, so {given}, or give points and no kernel, for the finest they bear"
-        )
-
-
-def _checked_size(size: Any, n: int) -> int:
-    return _validate.whole(size, "size", 1, n, "it is a number of the data's points")
+            raise ValueError(f"{rule}: {full.kernel!r} has no bandwidth to search for, so {given}")
+        raise ValueError(f"{rule}: {full.kernel!r} has a bandwidth, so {given}, or give points without a kernel")
 
 
 def _one_goal(
@@ -231,9 +247,9 @@ def _one_goal(
             f"got {' and '.join(given) or 'none'}"
         )
     if size is not None:
-        size = _checked_size(size, n)
+        size = _validate.whole(size, "size", 1, n, SIZE_HINT)
         if max_size is not None:
-            raise ValueError("max_size goes with tol or plateau; with size it has no meaning, leave it out")
+            raise ValueError("max_size needs tol or plateau, got it with size; leave it out")
         return size, None, None, size
     default = MOST_ATOMS if plateau is not None else default
     most = min(n, default) if max_size is None else _validate.whole(max_size, "max_size", 1, n)
@@ -245,27 +261,23 @@ def _one_goal(
 def _require_components(full: KernelMean, selector: Selector, refine: bool | int, plateau: float | None, grouped: bool) -> None:
     """Raise for options and means that components do not support."""
     if not in_memory(full.atoms):
-        raise TypeError(
-            "pieces='components' need all rows in main memory; load them (X.get(), or reduset.io.read), or use pieces='atoms'"
-        )
+        raise TypeError("pieces='components' needs X in main memory; load it (X.get(), or reduset.io.read), or use pieces='atoms'")
     if not isinstance(full.kernel, Gaussian):
         raise TypeError(f"pieces='components' needs a Gaussian kernel, got {full.kernel!r}; use Gaussian(h), or pieces='atoms'")
     if full.dimension > MAX_COMPONENT_COLUMNS:
         raise ValueError(
-            f"pieces='components' takes up to {MAX_COMPONENT_COLUMNS} columns, since each component has a covariance of its own, "
-            f"got {full.dimension}; use pieces='atoms', or fewer columns (their principal components)"
+            f"pieces='components' takes up to {MAX_COMPONENT_COLUMNS} columns, since each component has a covariance matrix, got "
+            f"{full.dimension}; use pieces='atoms', or principal components"
         )
     if full.stored_weights.min() < 0:
         raise ValueError(
-            f"pieces='components' are a density, and need weights that are not negative, got one of {full.weights.min():.3g}; use "
-            "pieces='atoms', or simplify(mean, size)"
+            f"pieces='components' needs non-negative weights, got one of {full.weights.min():.3g}; use pieces='atoms', or "
+            "simplify(mean, size)"
         )
-    for name, given in (("select", not selector.automatic), ("refine", refine is not False)):
-        if given:
-            raise ValueError(f"{name} chooses or moves atoms, pieces='components' are fitted by themselves; leave one of them out")
-    for name, given in (("plateau", plateau is not None), ("groups", grouped)):
-        if given:
-            raise ValueError(f"{name} goes with atoms, not with pieces='components'; leave one of them out")
+    options = {"select": not selector.automatic, "refine": refine is not False, "plateau": plateau is not None, "groups": grouped}
+    for name, is_given in options.items():
+        if is_given:
+            raise ValueError(f"{name} is not supported with pieces='components'; leave out one of them")
 
 
 def _weighting(weights: str, selector: Selector, full: KernelMean) -> str:
@@ -273,7 +285,7 @@ def _weighting(weights: str, selector: Selector, full: KernelMean) -> str:
     kind = _validate.one_of(weights, "weights", (*WEIGHTINGS, OWN), HINTS)
     if kind == OWN and not selector.weighs:
         raise ValueError(
-            f"weights='own' are the selector's own, and {selector} has none ({with_own_weights()} do); use weights='free'"
+            f"weights='own' needs a selector that has weights ({with_own_weights()}), got {selector}; use weights='free'"
         )
     if kind != OWN and not is_signed(kind):
         require_mass(kind, full.mass)
@@ -287,7 +299,7 @@ def _steps(refine: Any, kind: str, full: KernelMean) -> int | None:
     if refine is False or refine is np.False_:
         return None
     if kind == OWN:
-        raise ValueError("weights='own' belong to the atoms as they were selected, refine moves them; use weights='free'")
+        raise ValueError("weights='own' applies to atoms that stay, and refine moves them; use weights='free'")
     if not isinstance(full.kernel, RadialKernel):
         raise TypeError(f"refine needs a kernel with a gradient, {full.kernel!r} has none; use {ANY_FAMILY}")
     if isinstance(refine, bool | np.bool_):

@@ -1,4 +1,4 @@
-"""A nested family: everything that can be said of every prefix of the atoms without the data.
+"""The prefixes of a sequence of atoms: weights and errors of all of them, without the data.
 
 One measurement of the residual at the largest size gives the error of every prefix, because the energies that later atoms add are
 known exactly: ‖f − P_j f‖² = ‖f − P_m f‖² + Σ_{j<i≤m} yᵢ² (Pythagoras).
@@ -6,13 +6,12 @@ known exactly: ‖f − P_j f‖² = ‖f − P_m f‖² + Σ_{j<i≤m} yᵢ² (
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reduset._engine import cached_property
 from reduset._types import Array
 from reduset.certificate import Certificate
 from reduset.certificate.bounds import Bounds
@@ -24,7 +23,7 @@ from reduset.kernels.base import exponential
 from reduset.mixture.component_mean import SmallMean, mean_of
 from reduset.weights import FactoredSpan, Span, solved
 
-PATH_SIZES, EVERY_UP_TO = 24, 300  # where weights must be found anew at every size
+SOME_SIZES, ALL_SIZES_UP_TO = 24, 300  # of a path whose weights are solved for at every size
 
 
 @dataclass(frozen=True)
@@ -43,12 +42,12 @@ class Path:
 
 @dataclass(frozen=True)
 class PrefixError:
-    """The relative error of one prefix, and what it was made of, in units where every bump has norm 1."""
+    """The relative error of one prefix and its parts, in units in which every kernel function has norm 1."""
 
     relative: float
     interval: tuple[float, float]
     square_norm: float  # ‖f‖²
-    excess: float  # what the weights lose beyond the best
+    excess: float  # squared error of the weights beyond that of the best ones
     weights: Array
 
 
@@ -62,10 +61,10 @@ class Prefixes:
     residual : ‖f − Pf‖² for all of them
     kind : of the weights
     mass, total : Σw and Σ|w| of f
-    shares : (m,) |w| of each atom's own point
+    magnitudes : (m,) |w| of the row of each atom; 0 for atoms that are no rows
     covered : g / C at the covering radius after each atom, for as many as are known
-    own : (k,) weights of all the atoms given, where these are not solved for: the selector's own
-    last : (m,) weights of all the atoms, where they are made of those solved for; fewer atoms have the ones solved for
+    own : (k,) given weights of all the atoms, such as those of the selector
+    last : (m,) weights of all the atoms that replace those solved for; smaller prefixes have the ones solved for
     """
 
     kernel: Kernel
@@ -74,78 +73,69 @@ class Prefixes:
     kind: str
     mass: float
     total: float
-    shares: Array
+    magnitudes: Array
     covered: Array | None
     confidence: float
     own: Array | None = None
     last: Array | None = None
+    _errors: dict[int, PrefixError] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
     def of_new_points(
         cls, kernel: Kernel, span: Span, residual: Measurement, kind: str, confidence: float, mass: float = 1.0, total: float = 1.0
     ) -> Prefixes:
-        """For atoms that are no points of f, so that none has a share of its own, and whose covering radii are not known."""
+        """For atoms that are no rows of f, and whose covering radii are not known."""
         return cls(kernel, span, residual, kind, mass, total, np.zeros(span.size), None, confidence)
 
     @property
     def atoms(self) -> Any:
-        """The atoms in order; the redundant ones are among them only where they have weights of their own."""
+        """The atoms in order; the redundant ones are among them only if the weights are given."""
         return self.span.atoms if self.own is None else self.span.given
 
-    @cached_property
-    def _known(self) -> dict[int, PrefixError]:
-        return {}
-
     def error(self, size: int) -> PrefixError:
-        """The error of the first ``size`` atoms, found once: on the simplex the weights of thousands take seconds."""
-        if size not in self._known:
-            self._known[size] = self._found(size)
-        return self._known[size]
+        """The error of the first ``size`` atoms, computed once: simplex weights of thousands of atoms take seconds."""
+        if size not in self._errors:
+            self._errors[size] = self._with_solved_weights(size) if self.own is None else self._with_given_weights(self.own, size)
+        return self._errors[size]
 
-    def _found(self, size: int) -> PrefixError:
+    def _with_solved_weights(self, size: int) -> PrefixError:
+        """Free weights of a mean that is orthogonal to the atoms are 0, since the solution would be rounding errors."""
         span = self.span
-        if self.own is not None:
-            return self._own_error(self.own, size)
         if self.last is not None and size == span.size:
             return self._error(self.last, span.excess(self.last, size), size)
-        weights = self._weights(size)
+        equations = span.equations(size)
+        if self.is_orthogonal(size):
+            equations = replace(equations, free=lambda: np.zeros(size))
+        weights = solved(self.kind, equations, self.mass)
         return self._error(weights, 0.0 if self.kind == "free" else span.excess(weights, size), size)
+
+    def _with_given_weights(self, own: Array, size: int) -> PrefixError:
+        """A prefix of given weights is rescaled to the sum of all of them."""
+        magnitude = float(np.abs(own[:size]).sum())
+        if size == len(own):
+            weights = own
+        elif magnitude == 0:  # the selector gave these atoms no weight
+            weights = np.full(size, self.mass / size)
+        else:
+            weights = own[:size] * (float(np.abs(own).sum()) / magnitude)
+        return self._error(weights, self.span.excess_of_given(weights, size), self.span.size)
 
     def is_orthogonal(self, size: int) -> bool:
         """Whether the projection of f onto the first ``size`` atoms is 0 up to rounding."""
         return float(np.sqrt(self.span.energy(min(size, self.span.size)))) <= NOTHING * self.total
 
-    def _weights(self, size: int) -> Array:
-        """Weights of the kind asked for; free weights of a mean that is orthogonal to the atoms are 0, not their rounding."""
-        equations = self.span.equations(size)
-        if self.is_orthogonal(size):
-            equations = replace(equations, free=lambda: np.zeros(size))
-        return solved(self.kind, equations, self.mass)
-
-    def _own_error(self, own: Array, size: int) -> PrefixError:
-        """A prefix of the selector's own weights, rescaled to the sum of all of them."""
-        some = float(np.abs(own[:size]).sum())
-        if size == len(own):
-            weights = own
-        elif some == 0:  # atoms that the selector took without giving them a weight
-            weights = np.full(size, self.mass / size)
-        else:
-            weights = own[:size] * (float(np.abs(own).sum()) / some)
-        return self._error(weights, self.span.excess_of_given(weights, size), self.span.size)
-
     def _error(self, weights: Array, excess: float, size: int) -> PrefixError:
         rest = self.residual.plus(self.span.energy_after(size))
-        energy = self.span.energy(size)
-        estimate, *ends = (
-            float(np.sqrt((r + excess) / whole)) if whole > 0 else (np.inf if excess > 0 else 0.0)
-            for r, whole in ((r, energy + r if rest.whole is None else rest.whole) for r in (rest.square, rest.low, rest.high))
-        )
-        around = (estimate, *ends)  # where the ends meet, rounding may leave the estimate beside them
-        norm = energy + rest.square if rest.whole is None else rest.whole
-        return PrefixError(estimate, (min(around), max(around)), norm, excess, weights)
+        squares = np.array([rest.square, rest.low, rest.high])
+        norms = self.span.energy(size) + squares if rest.whole is None else np.full(3, rest.whole)
+        of_zero = np.inf if excess > 0 else 0.0
+        errors = np.sqrt(np.divide(squares + excess, norms, out=np.full(3, of_zero), where=norms > 0))
+        # where the ends meet, rounding may leave the estimate outside of them
+        interval = (float(errors.min()), float(errors.max()))
+        return PrefixError(float(errors[0]), interval, float(norms[0]), excess, weights)
 
     def _squares(self, residual: float) -> Array | None:
-        """The squared relative error of every prefix, where that takes no new solve."""
+        """The squared relative error of every prefix; None if that needs a solve for each."""
         if not isinstance(self.span, FactoredSpan) or self.kind not in ("free", "sum_to_one"):
             return None
         excess = 0.0 if self.kind == "free" else self.span.excess_of_sum(self.mass)
@@ -153,36 +143,36 @@ class Prefixes:
         return np.asarray((self.span.energies_after() + residual + excess) / total if total > 0 else np.zeros(self.span.size))
 
     def path(self, size: int) -> Path:
-        """The errors of the prefixes up to ``size``: of all, or of some where weights must be found anew for each."""
+        """The errors of the prefixes up to ``size``: of all, or of some if each needs a solve."""
         squares = self._squares(self.residual.square)
         sizes = np.arange(1, size + 1)
         if squares is not None:
             return Path(sizes, np.sqrt(squares[:size]))
-        if size > EVERY_UP_TO or self.kind == "simplex" or not isinstance(self.span, FactoredSpan):
-            sizes = np.unique(np.geomspace(1, size, PATH_SIZES).round().astype(np.int64))
+        if size > ALL_SIZES_UP_TO or self.kind == "simplex" or not isinstance(self.span, FactoredSpan):
+            sizes = np.unique(np.geomspace(1, size, SOME_SIZES).round().astype(np.int64))
         return Path(sizes, np.array([self.error(int(m)).relative for m in sizes]))
 
     def smallest(self, tol: float) -> int | None:
-        """The first size whose interval ends within tol, if any does."""
+        """The smallest size whose interval ends within tol, or None."""
         if self.error(len(self.atoms)).interval[1] > tol:
             return None
         squares = self._squares(self.residual.high)
-        if squares is not None:  # where tol is the very end of the interval, rounding may leave none
+        if squares is not None:  # if tol equals the end of the interval, rounding may leave none
             return int(np.append(np.flatnonzero(squares <= tol**2), len(squares) - 1)[0]) + 1
-        low, high = 0, len(self.atoms)  # the error falls with the size, or nearly so: halve
+        low, high = 0, len(self.atoms)  # the error decreases with the size, or nearly so: bisect
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (low, middle) if self.error(middle).interval[1] <= tol else (middle, high)
         return high
 
     def state(self, size: int, bounds: Bounds | None = None) -> tuple[SmallMean, Certificate]:
-        """The mean of the first ``size`` atoms and its certificate; bounds from the covering radii where none are given."""
+        """The mean of the first ``size`` atoms and its certificate; ``bounds`` by default from the covering radii."""
         kernel, d = self.kernel, self.atoms.shape[1]
         error = self.error(size)
         if bounds is None:
             nu = float(self.covered[size - 1]) if self.covered is not None and size <= len(self.covered) else None
-            bounds = Bounds.from_incoherence(max(self.total - float(self.shares[:size].sum()), 0.0), nu)
-        # bounds are those of the best weights, which these are not where coordinates are rounded
+            bounds = Bounds.from_incoherence(max(self.total - float(self.magnitudes[:size].sum()), 0.0), nu)
+        # the bounds are those of the best weights; if coordinates are rounded, these are not the best
         beyond = error.excess if self.residual.whole is None else error.excess + self.residual.high
         bound, theorem = bounds.best(beyond, self.kind if self.residual.whole is None else "free")
         log_energy = kernel.log_energy(d)

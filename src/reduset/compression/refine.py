@@ -31,10 +31,8 @@ from scipy.linalg.lapack import dpotrf
 from reduset._engine import costs, pivot_floor, single_threaded_blas
 from reduset._types import Array, Precision, Report
 from reduset.certificate.surrogate import surrogate
-from reduset.compression.certifying import certify
 from reduset.compression.prefixes import Prefixes
-from reduset.compression.target import Target
-from reduset.compression.weighing import Weighed, weigh
+from reduset.compression.stages import Target, Weighed, certify, weigh_atoms
 from reduset.kernels import ANY_FAMILY, RadialKernel
 from reduset.mean import KernelMean
 from reduset.select.contract import support
@@ -84,7 +82,7 @@ def move(target: Target, weighed: Weighed, weighting: str, steps: int) -> tuple[
     if found.stayed:
         words = f"not moved by L-BFGS, {found.words}"
     else:
-        moved = weigh(target, weighed.atoms.with_points(found.places, ""))
+        moved = weigh_atoms(target, weighed.atoms.moved_to(found.places))
         after = certify(target, moved, weighting)
         lower = after.error(moved.span.size).relative
         if lower < error:

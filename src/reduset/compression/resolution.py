@@ -2,66 +2,77 @@
 
     resolution = the finest bandwidth h at which, and above which, the best weights of m atoms have an error of at most tol
 
-The error of given atoms as a function of the bandwidth is measured where the frequencies of one pass have a rung: first with the
-masses of the nearest rows as weights, which are the same at every scale and cost no solve, then with the best weights at the few
-bandwidths around that. Between the last two the error is taken for a power of the bandwidth. The bandwidth found so is weighed and
-certified like any other; if the certificate, or the profile of coarser scales, is above the tolerance, it widens a little. If the
-finest rung is within the tolerance, finer ones are added, until distinct rows do not overlap.
-
-Which atoms, by default: `scale_choice`.
+1. Choose atoms that are good at all scales. By default these are the centres of k-means if their clusters are small, and thinned
+   rows otherwise. In many dimensions clusters are as wide as the data, and a centre lies off the shell of its rows, where f is
+   small. Centres weighted by the mass of their clusters show which it is, without a solve: their error is either well below that of
+   as many random rows, or many times theirs. Rows thinned near the resolution are better than random rows at every scale, already
+   with equal weights (Dwivedi & Mackey 2021).
+2. Measure their error as a function of the bandwidth, at the rungs of the random frequencies: first with the masses of the nearest
+   rows as weights, which are the same at every scale, then with the best weights at a few bandwidths around the tolerance. Between
+   the last two the error is taken as a power of the bandwidth. If the finest rung is within the tolerance, add finer ones until
+   distinct rows do not overlap.
+3. Weigh and certify at that bandwidth. While the certificate or the profile of coarser scales exceeds the tolerance, widen it.
+4. The best weights at the resolution may be worse than random rows at finer scales. Blend them with scale-free weights: on the way
+   to these, the error at the resolution grows with the square of the step, and that at other scales decreases with the step itself.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import cast
+from dataclasses import dataclass, replace
+from typing import Any, cast
 
 import numpy as np
 
-from reduset._types import Array
+from reduset._engine import to_numpy
+from reduset._types import Array, Indices
 from reduset.certificate.by_scale import STEPS, ErrorProfile, Scales, bandwidth_where
-from reduset.compression.certifying import Found, Resolution, certify
 from reduset.compression.plan import BY_SCALES, Plan
 from reduset.compression.prefixes import Prefixes
 from reduset.compression.refine import move
-from reduset.compression.scale_choice import Chosen, chosen_by, chosen_by_scales, meaningful_profile, scale_robust
-from reduset.compression.selecting import Atoms
-from reduset.compression.target import Run, Target
-from reduset.compression.weighing import Weighed, weigh
+from reduset.compression.stages import (
+    Atoms,
+    Resolution,
+    Run,
+    SearchResult,
+    Target,
+    Weighed,
+    begin,
+    certify,
+    select_atoms,
+    weigh_atoms,
+)
 from reduset.kernels import RadialKernel
 from reduset.mean import KernelMean, with_bandwidth
 from reduset.mixture.component_mean import mean_of
-from reduset.weights import CHOLESKY_UP_TO, OWN, isolated_groups, simplex_by_exchange, with_masses_of_groups
+from reduset.select import KMeans, Selector, Thinning
+from reduset.select.auto import KMEANS_ROWS
+from reduset.weights import (
+    CHOLESKY_UP_TO,
+    OWN,
+    isolated_groups,
+    masses_of,
+    simplex_by_exchange,
+    with_masses_of_groups,
+    with_nearest_atoms,
+)
 
-MARGIN = 1.02  # of the tolerance: by how much the error with weights of the simplex may exceed that with "sum_to_one"
-TRIES = 16
-BEYOND = 1.01  # by which errors are overestimated, so that a second try is the last
-LEAST, MOST = 2**0.01, 2**0.5  # by which a bandwidth beyond the tolerance widens
-FINER, MOVED_TRIES = 0.8, 4  # of the resolution of atoms that stay: where moved ones are tried first, and how often
-SAME = 1e-3  # of the noise, from one octave to the next: distinct rows do not overlap
-
-
-def at_coarser_scales(found: Found, tol: float, median: float, random: int | None = None) -> tuple[Found, float]:
-    """The same with its resolution, reached only if coarser scales are within ``tol`` too, and the largest error there.
-
-    Parameters
-    ----------
-    median : the median distance of the rows
-    random : the number of random rows to compare with, by default as many as atoms
-    """
-    target, prefixes, m = found.target, found.prefixes, found.size
-    bandwidth = cast(RadialKernel, target.full.kernel).width
-    scales, error = target.scales(found.weighed.span.size), prefixes.error(m)
-    high, rows = error.interval[1], None
-    if scales is not None:
-        small = mean_of(prefixes.atoms[:m], error.weights, target.full.kernel)
-        profile = scales.profile(small, scales.bandwidths, prefixes.confidence, random or m)
-        high = max(high, profile.coarser_error(bandwidth))
-        rows = bandwidth_where(profile.bandwidths, profile.random_rows, tol)
-    return replace(found, reached=high <= tol, resolution=Resolution(bandwidth, tol, median, rows)), high
+MARGIN = 1.02  # by which the error with "simplex" weights may exceed that with "sum_to_one" weights
+TRIES, MOVED_TRIES = 16, 4
+FINER = 0.8  # times the bandwidth of atoms that stay: where moved atoms are tried first
+OVERESTIMATE = 1.01  # of errors, so that a second try is the last
+LEAST_WIDENING, LARGEST_WIDENING = 2**0.01, 2**0.5
+SAME_NOISE = 1e-3  # relative change from one octave to the next, below which distinct rows do not overlap
+MEANINGFUL = 0.5  # of ‖f‖: above it, the error of random rows is no standard of comparison
+NO_OVERLAP = 1.01  # times below the noise at the finest scale: from there on kernel functions do not overlap
+THINNED_AT = 1.5  # of the tolerance: the error of random rows at the scale of thinning
+THINNED_FROM = 64  # rows per atom: random ones would have an eighth of the error of as many as stay
+LEAST_GROUP = 0.5  # of the mass of an atom: smaller groups may go without
+FAR, TOGETHER, MAX_FAR = 0.2, 0.5, 2048  # products: with every atom, within a group; rows that are examined
+BLENDING_STEPS = (0.25, 0.5, 1.0)  # from the best to scale-free weights
+CLEARLY_BETTER = 0.95  # of the error of random rows: errors at other scales are known to some per cent
 
 
-def find_bandwidth(full: KernelMean, plan: Plan, run: Run) -> Found:
+def find_bandwidth(full: KernelMean, plan: Plan, run: Run) -> SearchResult:
     """The atoms of a plan at the finest bandwidth, for a mean whose kernel has the median distance as bandwidth.
 
     Selectors that depend on the bandwidth are used twice: at that scale, and at the resolution of their first atoms.
@@ -69,13 +80,13 @@ def find_bandwidth(full: KernelMean, plan: Plan, run: Run) -> Found:
     target, size, tol = run.target(full), plan.size or plan.most, cast(float, plan.tol)
     scales = require_scales(target.scales(size))
     if plan.choice == BY_SCALES:
-        chosen = chosen_by_scales(target, scales, size, tol, plan.weighting == OWN)
+        candidates = _select_by_scales(target, scales, size, tol, plan.weighting == OWN)
     else:
-        chosen = chosen_by(target, plan.selector, size)
-    search = BandwidthSearch(full, chosen, scales, plan, run)
+        candidates = _select(target, plan.selector, size)
+    search = BandwidthSearch(full, candidates, scales, plan, run)
     bandwidth = search.guess()
     if plan.choice != BY_SCALES and not plan.selector.scale_free:
-        closer = chosen_by(run.target(with_bandwidth(full, bandwidth)), plan.selector, size)
+        closer = _select(run.target(with_bandwidth(full, bandwidth)), plan.selector, size)
         again = BandwidthSearch(full, closer, scales, plan, run)
         finer = again.guess()
         if finer < bandwidth:
@@ -87,126 +98,265 @@ def require_scales(scales: Scales | None) -> Scales:
     """The scales, or an error if random Fourier features measure nothing."""
     if scales is None:
         raise ValueError(
-            "kernel must be given for these points: they lie so far apart for their spread that no bandwidth between can be "
+            "kernel must be given for these points: they are so far from 0, compared with their spread, that no bandwidth can be "
             "searched for; give one, such as Gaussian(1.0), with size or tol alone"
         )
     return scales
 
 
+def at_coarser_scales(
+    result: SearchResult, tol: float, median: float, random_rows: int | None = None
+) -> tuple[SearchResult, float]:
+    """The result with its resolution, reached only if coarser scales are within ``tol`` too, and the largest error there.
+
+    Parameters
+    ----------
+    median : the median distance of the rows
+    random_rows : the number of random rows to compare with, by default as many as atoms
+    """
+    target, prefixes, m = result.target, result.prefixes, result.size
+    bandwidth = cast(RadialKernel, target.full.kernel).width
+    scales, error = target.scales(result.weighed.span.size), prefixes.error(m)
+    high, rows = error.interval[1], None
+    if scales is not None:
+        small = mean_of(prefixes.atoms[:m], error.weights, target.full.kernel)
+        profile = scales.profile(small, scales.bandwidths, prefixes.confidence, random_rows or m)
+        high = max(high, profile.coarser_error(bandwidth))
+        rows = bandwidth_where(profile.bandwidths, profile.random_rows, tol)
+    return replace(result, reached=high <= tol, resolution=Resolution(bandwidth, tol, median, rows)), high
+
+
+# -- atoms for all scales --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class SearchAtoms:
+    """Atoms for a search over bandwidths.
+
+    Attributes
+    ----------
+    points : (m, d)
+    rows : (m,) of the data, or None if they are new points
+    counts : (m,) the weight of the rows nearest to each
+    scale_free : (m,) weights that are equally good at every scale: the counts, or the own weights of thinned rows
+    own : (m,) the selector's own weights, if it has any
+    profile : the errors with scale-free weights, as far as they are known
+    """
+
+    points: Array
+    rows: Indices | None
+    counts: Array
+    scale_free: Array
+    selection: str
+    remark: str
+    own: Array | None = None
+    profile: ErrorProfile | None = None
+
+
+def _select(target: Target, selector: Selector, size: int, own: bool = True) -> SearchAtoms:
+    """The atoms of a selector, through the kernel of the target; ``own`` weights may take another pass."""
+    traversal = begin(target, selector)
+    atoms = select_atoms(target, traversal, size)
+    points = cast(Array, atoms.points)
+    with target.run.clock.stage("weigh"):
+        masses = masses_of(target.full, points)
+    return SearchAtoms(points, atoms.rows, masses, masses, str(selector), atoms.remark, traversal.weights() if own else None)
+
+
+def _select_by_scales(target: Target, scales: Scales, size: int, tol: float, own: bool) -> SearchAtoms:
+    """Centres of k-means, or thinned rows if random ones would be better."""
+    run, full = target.run, target.full
+    centres = _select(target, KMeans(rows=KMEANS_ROWS), size, own)
+    with run.clock.stage("certify"):
+        small = KernelMean.unchecked(centres.points, centres.scale_free, full.kernel)
+        profile = meaningful_profile(scales, small, 0.95, size)
+    width = bandwidth_where(profile.bandwidths, profile.random_rows, THINNED_AT * tol)
+    if width is None or _worst_ratio(profile) <= 1:
+        return replace(centres, profile=profile)
+    near = run.target(with_bandwidth(full, width))
+    rows = _select(near, Thinning(rows=THINNED_FROM * size), size)
+    remark = "thinned rows, since random rows would be better than centres of k-means"
+    rows = replace(rows, scale_free=rows.counts if rows.own is None else rows.own, remark=remark)
+    with run.clock.stage("select"):
+        return with_missing_groups(near.full, rows)
+
+
+def with_missing_groups(full: KernelMean, thinned: SearchAtoms) -> SearchAtoms:
+    """The same with a row for each group of rows that are far from all atoms, and together have half the mass of an atom.
+
+    Of a group with the mass of one atom, thinning keeps one row, or none, or two. The rows that are most like others make room.
+    """
+    missing = _missing_groups(full, thinned.points)
+    if thinned.rows is None or not missing:
+        return thinned
+    similarity = full.kernel.product_gram(thinned.points, thinned.points)
+    np.fill_diagonal(similarity, 0.0)
+    rows, replaced = thinned.rows.copy(), np.argsort(-similarity.max(axis=1), kind="stable")[: len(missing)]
+    rows[replaced] = missing[: len(replaced)]
+    points = np.asarray(full.atoms[rows], np.float64)
+    return replace(thinned, points=points, rows=rows, counts=masses_of(full, points))
+
+
+def _missing_groups(full: KernelMean, points: Array) -> list[int]:
+    """A row of each group that is far from all points: repeatedly the one with most mass around it."""
+    parts: list[Indices] = []
+
+    def note(_: int, rows: Any, __: Any, product: Array, ___: Array) -> None:
+        positions = to_numpy(np.flatnonzero(product < FAR))
+        parts.append(positions + rows.start if isinstance(rows, slice) else rows[positions])
+
+    with_nearest_atoms(full, points, None, note, there=True)
+    far = np.sort(np.concatenate(parts))
+    far = far[full.weights[far] > 0]
+    some = far[:: max(1, -(-len(far) // MAX_FAR))]
+    if not len(some):
+        return []
+    together = full.kernel.product_gram(full.atoms[some], full.atoms[some]) >= TOGETHER
+    left = full.weights[some] * (full.weights[far].sum() / full.weights[some].sum())
+    rows = []
+    while (mass_around := together @ left).max() >= LEAST_GROUP * full.mass / len(points):
+        heaviest = np.argmax(mass_around)
+        rows.append(int(some[heaviest]))
+        left[together[heaviest]] = 0.0
+    return rows
+
+
+# -- errors at all scales --------------------------------------------------------------------------------------------------
+
+
+def meaningful_profile(
+    scales: Scales, small: KernelMean, confidence: float, random_rows: int, at_least: float = np.inf
+) -> ErrorProfile:
+    """The profile from the coarsest scale to that at which the random rows have an error of ½, and to a bandwidth at least.
+
+    It also ends where kernel functions do not overlap: nearly as many random rows as there are rows never reach an error of ½.
+    """
+    grid = scales.bandwidths
+    if not scales.certain:
+        return scales.profile(small, grid, confidence, random_rows)
+    alone = float(scales.profile(small, grid[-1:], confidence, random_rows).noise[0]) / NO_OVERLAP
+    parts = [scales.profile(small, grid[:1], confidence, random_rows)]
+    for k in range(1, len(grid)):
+        before, last = (float(part.random_rows[0]) for part in (parts[-2:] if k > 1 else parts * 2))
+        # errors are a power of the bandwidth, or nearly so
+        if grid[k - 1] <= at_least and (last**2 >= MEANINGFUL * before > 0 or parts[-1].noise[0] >= alone > 0):
+            break
+        parts.append(scales.profile(small, grid[k : k + 1], confidence, random_rows))
+    return ErrorProfile.joined(parts)
+
+
+def _worst_ratio(profile: ErrorProfile) -> float:
+    """The largest ratio of the errors to those of random rows, where these are below ½."""
+    meaningful = (profile.random_rows < MEANINGFUL) & (profile.random_rows > 0)
+    return float((profile.relative_errors[meaningful] / profile.random_rows[meaningful]).max(initial=0.0))
+
+
 class BandwidthSearch:
     """The search for one mean, whose kernel has the median distance as bandwidth, and given atoms."""
 
-    def __init__(self, full: KernelMean, atoms: Chosen, scales: Scales, plan: Plan, run: Run) -> None:
+    def __init__(self, full: KernelMean, atoms: SearchAtoms, scales: Scales, plan: Plan, run: Run) -> None:
         self._full, self._atoms, self._scales, self._plan, self._run = full, atoms, scales, plan, run
         self._size, self._tol, self._kind = plan.size or plan.most, cast(float, plan.tol), plan.weighting
-        self._slope, self._alone = 2.0, False  # of the error where it meets the tolerance, on logarithmic axes
+        # signed weights of the sum asked for: other kinds take longer to solve for, and have no smaller error
+        self._signed_kind = "free" if self._kind == "free" else "sum_to_one"
+        self._slope, self._alone = 2.0, False  # of the error at the tolerance, on logarithmic axes
 
     def guess(self) -> float:
-        """The finest bandwidth within the tolerance, estimated with weights that may be negative."""
-        place = self._by_scale_free_weights()
+        """The finest bandwidth within the tolerance, estimated with signed weights."""
+        level = self._tol / MARGIN
+        k = self._position_by_scale_free_weights()
         while True:
             grid = self._scales.bandwidths
-            highs = {place: self._high(place)}
-            step = 1 if self._within(highs[place]) else -1
-            while 0 <= place + step < len(grid) and self._within(highs[place]) == (step > 0):
-                place += step
-                highs[place] = self._high(place)
-            fine = max((k for k, high in highs.items() if self._within(high)), default=-1)
-            if fine < len(grid) - 1:
-                return self._between(grid, max(fine, 0), highs)
-            stands = self._where_rows_do_not_overlap()
-            finer = self._run.target(with_bandwidth(self._full, grid[-1])).scales(self._size) if stands is None else None
+            highs = {k: self._high(k)}
+            step = 1 if highs[k] <= level else -1
+            while 0 <= k + step < len(grid) and (highs[k] <= level) == (step > 0):
+                k += step
+                highs[k] = self._high(k)
+            finest = max((position for position, high in highs.items() if high <= level), default=-1)
+            if finest < len(grid) - 1:
+                return self._interpolated(grid, max(finest, 0), highs)
+            bandwidth = self._where_rows_do_not_overlap()
+            finer = None
+            if bandwidth is None:
+                finer = self._run.target(with_bandwidth(self._full, grid[-1])).scales(self._size)
             if finer is None or finer.bandwidths[-1] >= grid[-1]:
-                self._alone = stands is not None
-                return float(grid[-1] if stands is None else stands)
+                self._alone = bandwidth is not None
+                return float(grid[-1] if bandwidth is None else bandwidth)
             self._scales = finer
-            place = int(np.argmin(finer.bandwidths >= grid[-1] * (1 - 1e-9)))
+            k = int(np.argmin(finer.bandwidths >= grid[-1] * (1 - 1e-9)))
 
-    def _within(self, high: float) -> bool:
-        return high <= self._tol / MARGIN
-
-    def _by_scale_free_weights(self) -> int:
-        """Where in the grid weights that cost no solve reach the tolerance: close to where the best ones do."""
+    def _position_by_scale_free_weights(self) -> int:
+        """The position in the grid at which weights that need no solve reach the tolerance: close to that of the best ones."""
         profile = self._atoms.profile
         if profile is None:
-            small = KernelMean.unchecked(self._atoms.points, self._atoms.scale_free, self._full.kernel)
-            profile = meaningful_profile(self._scales, small, 0.95, self._size)
+            profile = meaningful_profile(self._scales, self._with_scale_free_weights(), 0.95, self._size)
         within = int(np.cumprod(profile.relative_errors <= self._tol).sum())
-        if within == len(profile.bandwidths):  # to where rows stand alone: the error is the same at all finer ones
+        if within == len(profile.bandwidths):  # up to the scale at which rows do not overlap: errors at finer ones are equal
             return len(self._scales.bandwidths) - 1
         return max(within - 1, 0)
 
-    def _where_rows_do_not_overlap(self) -> float | None:
-        """The coarsest bandwidth from which on ‖f‖ is the same at all finer ones; None where it still falls at the last."""
-        small, grid = KernelMean.unchecked(self._atoms.points, self._atoms.scale_free, self._full.kernel), self._scales.bandwidths
-        noise = self._scales.profile(small, grid[-6:], 0.95, self._size).noise
-        if noise[-1] > (1 + SAME) * noise[-3]:
-            return None
-        return float(grid[-6:][np.argmax(noise >= noise[-1] / (1 + SAME))])
+    def _with_scale_free_weights(self) -> KernelMean:
+        return KernelMean.unchecked(self._atoms.points, self._atoms.scale_free, self._full.kernel)
 
-    def _high(self, place: int) -> float:
-        """The largest upper end at a bandwidth of the grid and octaves above, of the best weights for it that add up, or of any."""
-        coarser = self._scales.bandwidths[place::-STEPS][::-1]
-        target, weighed = self._at(coarser[-1])
+    def _where_rows_do_not_overlap(self) -> float | None:
+        """The coarsest bandwidth from which on ‖f‖ is the same at all finer ones; None if it still decreases at the last."""
+        grid = self._scales.bandwidths[-6:]
+        noise = self._scales.profile(self._with_scale_free_weights(), grid, 0.95, self._size).noise
+        if noise[-1] > (1 + SAME_NOISE) * noise[-3]:
+            return None
+        return float(grid[np.argmax(noise >= noise[-1] / (1 + SAME_NOISE))])
+
+    def _high(self, k: int) -> float:
+        """The largest upper end of the error at a bandwidth of the grid and octaves above it, with signed weights."""
+        coarser = self._scales.bandwidths[k::-STEPS][::-1]
+        target, weighed = self._weighed_at(coarser[-1])
         weights = weighed.span.weights(self._signed_kind, self._full.mass, weighed.span.size)
         small = KernelMean.unchecked(weighed.span.atoms, weights, target.full.kernel)
         profile = self._scales.profile(small, coarser, 0.95, self._size)
         return max(profile.limit, float(profile.intervals[:, 1].max()))
 
-    def _between(self, grid: Array, fine: int, highs: dict[int, float]) -> float:
-        """Where the error, a power of the bandwidth between two of the grid, is the tolerance."""
-        if fine + 1 not in highs or highs[fine] >= self._tol or not highs[fine] > 0:
-            return float(grid[fine])
-        slope = np.log(highs[fine + 1] / highs[fine]) / np.log(grid[fine] / grid[fine + 1])
+    def _interpolated(self, grid: Array, k: int, highs: dict[int, float]) -> float:
+        """The bandwidth of the tolerance, if the error is a power of the bandwidth between two of the grid."""
+        if k + 1 not in highs or highs[k] >= self._tol or not highs[k] > 0:
+            return float(grid[k])
+        slope = np.log(highs[k + 1] / highs[k]) / np.log(grid[k] / grid[k + 1])
         self._slope = max(float(slope), 0.5)
-        finer = np.log(self._tol / MARGIN / highs[fine]) / slope if slope > 0 else 0.0
-        return float(max(grid[fine] * np.exp(-max(finer, 0.0)), grid[fine + 1]))
+        finer = np.log(self._tol / MARGIN / highs[k]) / slope if slope > 0 else 0.0
+        return float(max(grid[k] * np.exp(-max(finer, 0.0)), grid[k + 1]))
 
-    @property
-    def _signed_kind(self) -> str:
-        """Weights that may be negative, of the sum asked for: other kinds take longer to solve for, and have no smaller error."""
-        return "free" if self._kind == "free" else "sum_to_one"
+    def _weighed_at(self, bandwidth: float) -> tuple[Target, Weighed]:
+        """The atoms at another bandwidth, in their order."""
+        target, atoms = self._run.target(with_bandwidth(self._full, bandwidth)), self._atoms
+        order = np.arange(len(atoms.points))
+        return target, weigh_atoms(target, Atoms(atoms.points, atoms.rows, order=order, remark=atoms.remark))
 
-    def _at(self, bandwidth: float) -> tuple[Target, Weighed]:
-        """The same atoms at another bandwidth, in their order."""
-        target, chosen = self._run.target(with_bandwidth(self._full, bandwidth)), self._atoms
-        order = np.arange(len(chosen.points))
-        return target, weigh(target, Atoms(chosen.points, chosen.rows, order=order, remark=chosen.remark))
-
-    def _by_energy(self, target: Target, weighed: Weighed) -> Weighed:
-        """The same with the atoms in the order of the energy that each adds."""
-        return weigh(target, replace(weighed.atoms, in_order=False), weighed.kappa)
-
-    def certified(self, bandwidth: float) -> Found:
+    def certified(self, bandwidth: float) -> SearchResult:
         """At this bandwidth, or at the next wider one whose certificate is within the tolerance; not reached if there is none."""
         finer = FINER * bandwidth
         for _ in range(0 if self._plan.steps is None else MOVED_TRIES):
-            moved, high = self._tried(*self._at(finer), finer)
+            moved, high = self._tried(*self._weighed_at(finer), finer)
             if moved.reached:
                 return moved
-            finer *= max((BEYOND * high / self._tol) ** (1 / self._slope), LEAST)
+            finer *= max((OVERESTIMATE * high / self._tol) ** (1 / self._slope), LEAST_WIDENING)
             if finer >= bandwidth:
                 break
         for k in range(TRIES):
-            target, weighed, high = self._at_best(bandwidth)
+            target, weighed = self._weighed_at(bandwidth)
+            high = 0.0
+            if self._kind != OWN and self._plan.steps is None and not self._scales.certain:  # else the guess is as good
+                high = certify(target, weighed, self._signed_kind).error(weighed.span.size).interval[1]
             if high <= self._tol or k == TRIES - 1:
                 tried, high = self._tried(target, weighed, bandwidth)
                 if tried.reached:
                     break
-            bandwidth *= min(max((BEYOND * high / self._tol) ** (1 / self._slope), LEAST ** (2**k)), MOST)
+            widening = (OVERESTIMATE * high / self._tol) ** (1 / self._slope)
+            bandwidth *= min(max(widening, LEAST_WIDENING ** (2**k)), LARGEST_WIDENING)
         return tried
 
-    def _at_best(self, bandwidth: float) -> tuple[Target, Weighed, float]:
-        """The upper end of the error there with weights that may be negative."""
-        target, weighed = self._at(bandwidth)
-        if self._kind == OWN or self._plan.steps is not None or self._scales.certain:  # then the guess is as good
-            return target, weighed, 0.0
-        prefixes = certify(target, weighed, self._signed_kind)
-        return target, weighed, prefixes.error(weighed.span.size).interval[1]
-
-    def _tried(self, target: Target, weighed: Weighed, bandwidth: float) -> tuple[Found, float]:
-        """The result there, and the largest upper end of its errors there and at coarser scales."""
-        plan, weighed = self._plan, self._by_energy(target, weighed)
+    def _tried(self, target: Target, weighed: Weighed, bandwidth: float) -> tuple[SearchResult, float]:
+        """The result at a bandwidth, and the largest upper end of its errors there and at coarser scales."""
+        plan = self._plan
+        weighed = weigh_atoms(target, replace(weighed.atoms, in_order=False), weighed.kappa)
         if plan.steps is not None:
             weighed, prefixes = move(target, weighed, self._kind, plan.steps)
         else:
@@ -215,7 +365,7 @@ class BandwidthSearch:
             if self._kind == "simplex" and weighed.span.size <= CHOLESKY_UP_TO:
                 prefixes = self._on_the_simplex(weighed, prefixes)
         scales = self._scales if self._scales.certain else target.scales(weighed.span.size)
-        high, random = 0.0, None
+        high, random_rows = 0.0, None
         if scales is not None:
             small = KernelMean.unchecked(prefixes.atoms, prefixes.error(len(prefixes.atoms)).weights, prefixes.kernel)
             if plan.scale_robust:
@@ -223,16 +373,15 @@ class BandwidthSearch:
             else:
                 profile = meaningful_profile(scales, small, prefixes.confidence, self._size, bandwidth)
             high = profile.coarser_error(bandwidth)
-            random = bandwidth_where(profile.bandwidths, profile.random_rows, self._tol)
-        high = max(high, prefixes.error(len(prefixes.atoms)).interval[1])
-        median = cast(RadialKernel, self._full.kernel).width
-        resolution = Resolution(bandwidth, self._tol, median, random, self._alone)
-        reached, name = high <= self._tol, self._atoms.selection
-        found = Found(target, weighed, prefixes, len(prefixes.atoms), reached, selection=name, resolution=resolution)
-        return found, high
+            random_rows = bandwidth_where(profile.bandwidths, profile.random_rows, self._tol)
+        size, median = len(prefixes.atoms), cast(RadialKernel, self._full.kernel).width
+        high = max(high, prefixes.error(size).interval[1])
+        resolution = Resolution(bandwidth, self._tol, median, random_rows, self._alone)
+        selection, reached = self._atoms.selection, high <= self._tol
+        return SearchResult(target, weighed, prefixes, size, reached, selection=selection, resolution=resolution), high
 
     def _on_the_simplex(self, weighed: Weighed, prefixes: Prefixes) -> Prefixes:
-        """The same with the best weights of the simplex, from "sum_to_one" ones: a few solves, if the exchange settles."""
+        """The same with the best weights of the simplex, from "sum_to_one" ones: a few solves, if the exchange converges."""
         span, mass = weighed.span, self._full.mass
         positive = span.weights("sum_to_one", mass, span.size) > 0
         with self._run.clock.stage("weigh"):
@@ -242,13 +391,28 @@ class BandwidthSearch:
     def _made_robust(
         self, weighed: Weighed, prefixes: Prefixes, small: KernelMean, scales: Scales, bandwidth: float
     ) -> tuple[Prefixes, ErrorProfile]:
-        """The same with weights that give isolated groups their mass, and with which random rows are better at no scale."""
-        order, kept, how = weighed.atoms.order, weighed.span.kept, (prefixes.confidence, self._size, bandwidth)
-        masses, scale_free = (each[order][kept] for each in (self._atoms.counts, self._atoms.scale_free))
+        """Weights with which isolated groups keep their mass, and random rows are better at no scale, and their profile."""
+
+        def profile_of(weights: Array) -> ErrorProfile:
+            mean = KernelMean.unchecked(small.atoms, weights, small.kernel)
+            return meaningful_profile(scales, mean, prefixes.confidence, self._size, bandwidth)
+
+        positions = np.asarray(weighed.atoms.order)[weighed.span.kept]
+        masses, scale_free = self._atoms.counts[positions], self._atoms.scale_free[positions]
         if (masses < 0).any() or not (masses.any() and scale_free.any()):
-            return prefixes, meaningful_profile(scales, small, *how)
-        masses, scale_free = (each * (self._full.mass / each.sum()) for each in (masses, scale_free))
+            return prefixes, profile_of(small.weights)
+        masses = masses * (self._full.mass / masses.sum())
+        scale_free = scale_free * (self._full.mass / scale_free.sum())
         groups = isolated_groups(prefixes.kernel.product_gram(small.atoms, small.atoms), small.weights)
-        counted = KernelMean.unchecked(small.atoms, with_masses_of_groups(small.weights, groups, masses), small.kernel)
-        weights, profile = scale_robust(scales, counted, with_masses_of_groups(scale_free, groups, masses), *how)
-        return replace(prefixes, last=weights), profile
+        best = start = with_masses_of_groups(small.weights, groups, masses)
+        scale_free = with_masses_of_groups(scale_free, groups, masses)
+        profile = profile_of(start)
+        ratio = _worst_ratio(profile)
+        for k, step in enumerate(BLENDING_STEPS):
+            if ratio <= (1.0 if k else CLEARLY_BETTER):
+                break
+            blended = (1 - step) * start + step * scale_free
+            blended_profile = profile_of(blended)
+            if _worst_ratio(blended_profile) < ratio:
+                best, profile, ratio = blended, blended_profile, _worst_ratio(blended_profile)
+        return replace(prefixes, last=best), profile

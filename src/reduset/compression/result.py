@@ -20,12 +20,9 @@ from reduset.certificate.bounds import Bounds
 from reduset.certificate.by_scale import ErrorProfile, MedianError, Scales
 from reduset.certificate.certificate import log_density_change
 from reduset.compression import summary
-from reduset.compression.certifying import Found, Resolution, bounds, certify
 from reduset.compression.plan import Plan
 from reduset.compression.prefixes import Path, Prefixes
-from reduset.compression.selecting import Atoms
-from reduset.compression.target import Run
-from reduset.compression.weighing import weigh
+from reduset.compression.stages import Atoms, Resolution, Run, SearchResult, bounds, certify, weigh_atoms
 from reduset.kernels.base import exponential
 from reduset.kernels.registry import as_kernel
 from reduset.mean import KernelMean
@@ -227,9 +224,9 @@ class Compression:
         kind = _validate.one_of(kind, "weights", WEIGHTINGS, HINTS)
         rng = _validate.generator(rng)
         target = Run(rng, self._prefixes.confidence).target(full)
-        weighed = weigh(target, Atoms(places, rows))
-        found = Found(target, weighed, certify(target, weighed, kind), weighed.span.size, True, selection=self.selection)
-        return result_of(found, rng)
+        weighed = weigh_atoms(target, Atoms(places, rows))
+        prefixes = certify(target, weighed, kind)
+        return result_of(SearchResult(target, weighed, prefixes, weighed.span.size, True, selection=self.selection), rng)
 
     def describe(self) -> Description:
         """The result as rows of (label, value, explanation): as text, as plain values, or as a table."""
@@ -309,10 +306,9 @@ def assemble(
     return selected.told_of(result)
 
 
-def result_of(found: Found, rng: np.random.Generator, plan: Plan | None = None) -> Compression:
+def result_of(found: SearchResult, rng: np.random.Generator, plan: Plan | None = None) -> Compression:
     """The result of a search over rows in memory."""
     target, weighed, prefixes = found.target, found.weighed, found.prefixes
-    rows, dropped = weighed.rows if prefixes.own is None else (weighed.atoms.rows, None)
     result = assemble(
         prefixes,
         found.size,
@@ -320,12 +316,12 @@ def result_of(found: Found, rng: np.random.Generator, plan: Plan | None = None) 
         found.selection,
         target.run.clock,
         bounds=bounds(target, weighed, prefixes, found.size),
-        indices=rows,
-        dropped=dropped,
+        indices=found.rows,
+        dropped=found.dropped,
         groups=found.groups,
         density_change=lambda small: log_density_change(target.full, small, rng),
         reached=found.reached,
-        remark=weighed.atoms.words,
+        remark=weighed.atoms.remarks,
         scales=target.scales(weighed.span.size),
     )
     return replace(result, resolved=found.resolution, plan=plan, weighting=found.weighting or result.weighting)

@@ -16,8 +16,8 @@ from reduset.weights import WEIGHTINGS, description_of
 if TYPE_CHECKING:
     from reduset.certificate import Certificate
     from reduset.certificate.by_scale import MedianError
-    from reduset.compression.certifying import Resolution
     from reduset.compression.result import Compression
+    from reduset.compression.stages import Resolution
 
 MASS_ROUNDING = 1e-9
 NEGLIGIBLE = 1e-5  # errors below this are printed as a bound
@@ -49,7 +49,7 @@ def describe(result: Compression) -> Description:
         ),
         Row(
             "resolution",
-            "" if result.resolved is None else resolution(result.resolved, m),
+            "" if result.resolved is None else at_resolution(result.resolved, m),
             "The smallest bandwidth at which the error is within the tolerance, there and at all larger bandwidths.",
             {"resolution": result.resolution},
         ),
@@ -92,7 +92,7 @@ def head(size: int, rows: int, columns: int, piece: str = "atom") -> str:
 
 def error_lines(certificate: Certificate, kernel: Kernel, resolved: Resolution | None, near: MedianError | None) -> list[str]:
     """The error at the bandwidth of the kernel and, if it is known, at the median distance."""
-    lines = [f"{error(certificate)}, {scale(kernel, resolved)}"]
+    lines = [f"{error_text(certificate)}, {scale(kernel, resolved)}"]
     if near is not None:
         lines.append(at_median(near))
     if certificate.relative_error > 1:
@@ -131,7 +131,7 @@ def better_weights(kind: str) -> str:
     return f"use weights='simplex', the best non-negative ones, or leave out weights (got {kind!r})"
 
 
-def error(certificate: Certificate) -> str:
+def error_text(certificate: Certificate) -> str:
     """The measured error with its confidence interval."""
     low, high = certificate.interval
     if high < NEGLIGIBLE:
@@ -153,7 +153,7 @@ def scale(kernel: Kernel, resolved: Resolution | None) -> str:
     return f"at bandwidth {kernel.width:.3g} ({type(kernel).__name__}{units})"
 
 
-def resolution(resolved: Resolution, size: int) -> str:
+def at_resolution(resolved: Resolution, size: int) -> str:
     """The smallest bandwidth within the tolerance, compared with the median distance and with random rows."""
     ratio = resolved.median / resolved.bandwidth
     text = f"{resolved.bandwidth:.3g} = median distance {f'/ {ratio:.3g}' if ratio >= 1 else f'× {1 / ratio:.3g}'}"

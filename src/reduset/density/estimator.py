@@ -24,11 +24,7 @@ from reduset._validate import seeded, warn_if_lying
 from reduset.certificate import Certificate
 from reduset.certificate.between import certificate_between
 from reduset.certificate.certificate import at_bandwidth
-from reduset.compression import Compression, NotReachedWarning
-from reduset.compression.atom_request import AtomRequest
-from reduset.compression.compressing import evaluated
-from reduset.compression.plan import COMPONENTS, PIECE_HINTS, PIECES
-from reduset.compression.summary import noun
+from reduset.compression import COMPONENTS, PIECE_HINTS, PIECES, AtomRequest, Compression, NotReachedWarning, evaluated, noun
 from reduset.density import likelihood
 from reduset.density.leaf_density import LeafDensity, fit_leaves
 from reduset.density.log_error import EXACT, LogError, left_out_error

@@ -30,16 +30,23 @@ from reduset._types import KernelLike, ProgressLike, SeedLike
 from reduset._validate import seeded
 from reduset.bandwidth.rules import warn_of_units
 from reduset.certificate.certificate import at_bandwidth
-from reduset.compression import Compression, NotReachedWarning
-from reduset.compression.certifying import certify
-from reduset.compression.plan import MOST_ATOMS
-from reduset.compression.prefixes import Prefixes
-from reduset.compression.result import assemble
-from reduset.compression.selecting import Atoms, begin
-from reduset.compression.sizing import grow
-from reduset.compression.summary import above_random_rows, better_weights
-from reduset.compression.target import Run, Target
-from reduset.compression.weighing import Weighed, weigh
+from reduset.compression import (
+    MOST_ATOMS,
+    Atoms,
+    Compression,
+    NotReachedWarning,
+    Prefixes,
+    Run,
+    Target,
+    Weighed,
+    above_random_rows,
+    assemble,
+    begin,
+    better_weights,
+    certify,
+    grow,
+    weigh_atoms,
+)
 from reduset.distributed.first_pass import (
     PartitionSketch,
     SmallMean,
@@ -252,7 +259,7 @@ class TwoPassRun:
         tried = [self._best(small, enough), self._clusters(small, size)]
         chosen = max(tried, key=lambda each: each.weighed.span.energy(size))
         evidence = self._evidence(chosen, (min(size, chosen.size),), sketch)
-        return self._result(evidence, len(evidence.prefixes.atoms), chosen.weighed.atoms.words, True, size)
+        return self._result(evidence, len(evidence.prefixes.atoms), chosen.weighed.atoms.remarks, True, size)
 
     def by_tolerance(self, tol: float, allowed: int) -> Compression:
         """The fewest atoms within tol, all that are allowed where none are.
@@ -273,7 +280,7 @@ class TwoPassRun:
                     evidence, smallest = self._within(tol, chosen, None, min(most, chosen.size), sketch)
                 if smallest is not None or last:
                     size = len(evidence.prefixes.atoms) if smallest is None else smallest
-                    return self._result(evidence, size, chosen.weighed.atoms.words, smallest is not None)
+                    return self._result(evidence, size, chosen.weighed.atoms.remarks, smallest is not None)
             first = min(most, 2 * first)
 
     def _within(
@@ -321,7 +328,7 @@ class TwoPassRun:
         with self._clock.stage("choose"), single_threaded_blas():
             target, masses = self._target(small), KernelMean(small.atoms, small.masses, self._kernel)
             centres = KMeans(rows=None).select(masses, min(size, masses.size), self._rng).atoms
-            return ChosenAtoms(target, weigh(target, Atoms(centres, in_order=False, remark="KMeans")))
+            return ChosenAtoms(target, weigh_atoms(target, Atoms(centres, in_order=False, remark="KMeans")))
 
     def _target(self, small: SmallMean) -> Target:
         mean = KernelMean(small.atoms, small.weights, self._kernel)

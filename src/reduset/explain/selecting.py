@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from reduset._types import Array, Indices, Report
-from reduset.compression import Compression
-from reduset.compression.compressing import compress_quietly
+from reduset.compression import Compression, compress_quietly
 from reduset.explain.affine import AffineGreedy
 from reduset.mean import KernelMean
 from reduset.select import Selector, Thinning

@@ -21,9 +21,7 @@ from reduset._types import Array
 from reduset.certificate import Certificate
 from reduset.certificate.by_scale import ErrorProfile, MedianError, missing_mass
 from reduset.certificate.certificate import METHODS, bandwidth_of
-from reduset.compression import Compression, Path
-from reduset.compression.certifying import Resolution
-from reduset.compression.summary import error_lines, head, noun, resolution
+from reduset.compression import Compression, Path, Resolution, at_resolution, error_lines, head, noun
 from reduset.mean import MEAN, KernelMean
 from reduset.mixture import ComponentMean
 from reduset.mixture.component_mean import COMPONENT_MEAN, SmallMean
@@ -342,7 +340,7 @@ class Model:
                 ),
                 Row(
                     "resolution",
-                    "" if resolved is None else resolution(resolved, self.size),
+                    "" if resolved is None else at_resolution(resolved, self.size),
                     "The smallest bandwidth at which the error is within the tolerance, there and at all larger bandwidths.",
                     {"resolution": resolved and asdict(resolved)},
                 ),

@@ -37,7 +37,7 @@ from reduset._types import (
     WeightsLike,
 )
 from reduset._validate import seeded
-from reduset.compression.atom_request import AtomRequest, at_most_one
+from reduset.compression import AtomRequest, at_most_one
 from reduset.kernels import ANY_FAMILY, Kernel, RadialKernel
 from reduset.kernels.registry import as_kernel
 from reduset.mean import KernelMean

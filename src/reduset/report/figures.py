@@ -16,9 +16,7 @@ from numpy.typing import NDArray
 from reduset._types import Array
 from reduset.certificate import Certificate
 from reduset.certificate.by_scale import ErrorProfile
-from reduset.compression import Compression, Path
-from reduset.compression.plan import TOL
-from reduset.compression.summary import noun
+from reduset.compression import TOL, Compression, Path, noun
 from reduset.kernels import Gaussian
 from reduset.mixture import ComponentMean
 from reduset.mixture.component_mean import SmallMean

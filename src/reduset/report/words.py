@@ -11,8 +11,7 @@ import numpy as np
 from reduset.certificate import Certificate
 from reduset.certificate.by_scale import MedianError
 from reduset.certificate.certificate import DENSITY_ROWS, NO_THEOREM, at_bandwidth
-from reduset.compression.certifying import Resolution
-from reduset.compression.summary import resolution
+from reduset.compression import Resolution, at_resolution
 from reduset.kernels import Gaussian
 from reduset.report.figures import ROUNDING, PathFigure, ProfileFigure
 
@@ -159,7 +158,7 @@ def promised(path: PathFigure) -> Card:
 def finest(found: Resolution, size: int) -> Card:
     """The resolution, if it was searched for."""
     meaning = f"The smallest bandwidth at which the error is at most {percent(found.tol)}, there and at all larger ones: "
-    return Card("Resolution", f"{found.bandwidth:.3g}", f"{meaning}{resolution(found, size)}.")
+    return Card("Resolution", f"{found.bandwidth:.3g}", f"{meaning}{at_resolution(found, size)}.")
 
 
 def random_rows(path: PathFigure, n: int, signed: bool = False) -> Card:

@@ -13,7 +13,7 @@ from reduset._messages import printable
 from reduset._types import Array, Indices
 from reduset.certificate import Certificate
 from reduset.certificate.by_scale import ErrorProfile
-from reduset.compression import summary
+from reduset.compression import error_text
 from reduset.mean import KernelMean
 from reduset.sketching.columns import ColumnTable
 from reduset.sketching.tables import KeptRows
@@ -193,7 +193,7 @@ class Sketch:
     def _error(self) -> str:
         """The error of the kernel density with its bandwidth."""
         width = getattr(self.mean.kernel, "width", None) if self.resolution is None else self.resolution
-        text = f"{summary.error(self.certificate)}, of the kernel density"
+        text = f"{error_text(self.certificate)}, of the kernel density"
         if width is not None:
             text += f" at bandwidth {width:.3g}"
         return text if self.resolution is None else f"{text}; at most {percent(self.tol)} at all larger bandwidths"

@@ -25,13 +25,8 @@ from reduset._validate import seeded
 from reduset.bandwidth.rules import SCALES, warn_of_units
 from reduset.certificate import Certificate
 from reduset.certificate.by_scale import ErrorProfile
-from reduset.compression.certifying import certify
-from reduset.compression.grouped import QUOTAS, SQUARE_ROOT, labels_of
-from reduset.compression.grouped import quotas as apportioned
-from reduset.compression.plan import TOL, is_left_open
-from reduset.compression.selecting import Atoms
-from reduset.compression.target import Run
-from reduset.compression.weighing import weigh
+from reduset.compression import QUOTAS, SQUARE_ROOT, TOL, Atoms, Run, certify, is_left_open, labels_of, weigh_atoms
+from reduset.compression import quotas as apportioned
 from reduset.kernels import Gaussian, RadialKernel
 from reduset.kernels.base import exponential
 from reduset.mean import KernelMean, with_bandwidth
@@ -305,7 +300,7 @@ class _Errors:
         atoms = np.asarray(to_numpy(rows_of(full.atoms, chosen.rows)), np.float64)
         small = KernelMean(atoms, chosen.weights, full.kernel)
         if scales is None:  # a kernel without a scale, whose error takes inner products with all rows
-            weighed = weigh(target, Atoms(atoms, chosen.rows))
+            weighed = weigh_atoms(target, Atoms(atoms, chosen.rows))
             _, certificate = certify(target, weighed, OWN, chosen.weights).state(size)
             return cls(replace(certificate, radius=radius), small, None, None)
         profile = scales.profile(small, scales.bandwidths, confidence, size)

@@ -1,0 +1,331 @@
+"""The stages of a compression: select (which atoms) → weigh (which weights) → certify (the measured error).
+
+A stage is a function from typed input to typed output, and none calls an earlier one. Searches for a size or a bandwidth are loops
+around the stages (`searches`, `resolution`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reduset._engine import LeafCover, blocks, cached_property, order_by_energy
+from reduset._progress import Clock, Progress
+from reduset._types import Array, Indices
+from reduset.certificate.bounds import Bounds, bounds_of
+from reduset.certificate.by_scale import Scales
+from reduset.certificate.probe import Measurement, Probe
+from reduset.certificate.rule import probe_for
+from reduset.compression.prefixes import Prefixes
+from reduset.mean import KernelMean
+from reduset.mixture.pieces import ComponentPieces, Pieces, gram_of
+from reduset.select import Selector, with_own_weights
+from reduset.select.contract import Traversal
+from reduset.weights import CHOLESKY_UP_TO, OWN, Span, span_of
+
+ATOMS_PER_STEP = 512  # for which inner products are computed between two reports of progress
+NONE_KNOWN = np.empty(0)
+
+
+@dataclass(frozen=True)
+class Run:
+    """What all stages of one call share.
+
+    Attributes
+    ----------
+    rng : each target spawns its own random streams from it
+    confidence : level of all intervals
+    """
+
+    rng: np.random.Generator
+    confidence: float
+    progress: Progress = field(default_factory=Progress)
+    clock: Clock = field(default_factory=Clock)
+
+    def target(self, full: KernelMean, probe: Probe | None = None) -> Target:
+        """A mean as a target, with new random streams; ``probe`` measures errors in place of the default one."""
+        select_rng, probe_rng, move_rng, scale_rng = self.rng.spawn(4)
+        return Target(full, self, select_rng, probe_rng, move_rng, scale_rng, probe)
+
+
+@dataclass(frozen=True)
+class Target:
+    """The mean f that is approximated, at one bandwidth, and what measures errors against it.
+
+    The probe and the scales need a pass over the data each. They are created when they are first needed, and once.
+
+    Attributes
+    ----------
+    full : f
+    run : the call that it belongs to
+    select_rng, probe_rng, move_rng, scale_rng : a random stream for each use
+    own_probe : measures errors in place of the default one
+    """
+
+    full: KernelMean
+    run: Run
+    select_rng: np.random.Generator
+    probe_rng: np.random.Generator
+    move_rng: np.random.Generator
+    scale_rng: np.random.Generator
+    own_probe: Probe | None = None
+    _scales: list[Scales | None] = field(default_factory=list, init=False, repr=False)
+
+    @cached_property
+    def probe(self) -> Probe:
+        """Measures errors at this bandwidth."""
+        return self.own_probe or probe_for(self.full, self.run.confidence, self.probe_rng)
+
+    def scales(self, size: int) -> Scales | None:
+        """Measures errors at every scale, for approximations by ``size`` atoms; kept from the first call. None if impossible."""
+        if not self._scales:
+            with self.run.clock.stage("certify"):
+                self._scales.append(self.probe.scales(size, self.scale_rng))
+        return self._scales[0]
+
+
+@dataclass(frozen=True)
+class Atoms:
+    """Selected atoms.
+
+    Attributes
+    ----------
+    points : (m, d), or components
+    rows : (m,) of the data, or None if they are new points
+    in_order : whether their order stays; if not, they are sorted by the energy that each adds
+    traversal : their origin, or None if they were given
+    order : (m,) the position of each in the traversal, or None if they were moved since
+    kappa : (m,) inner products of f with their kernel functions, if the selector computed them
+    complete : whether they are as many as were asked for
+    remark, moved : how the selector chose, and how they were moved, in words
+    """
+
+    points: Pieces
+    rows: Indices | None = None
+    in_order: bool = True
+    traversal: Traversal | None = None
+    order: Indices | None = None
+    kappa: Array | None = None
+    complete: bool = True
+    remark: str = ""
+    moved: str = ""
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    def at(self, positions: Indices) -> Self:
+        """Some of them, or all in another order."""
+        rows = None if self.rows is None else self.rows[positions]
+        order = None if self.order is None else self.order[positions]
+        return replace(self, points=self.points[positions], rows=rows, order=order, kappa=None)
+
+    def moved_to(self, points: Array) -> Self:
+        """Atoms at new points, which are neither rows nor part of the traversal any more."""
+        return replace(self, points=points, rows=None, order=None, kappa=None, in_order=False)
+
+    @property
+    def remarks(self) -> str:
+        """How they were chosen and moved."""
+        return "; ".join(filter(None, (self.remark, self.moved)))
+
+    @property
+    def cover(self) -> LeafCover | None:
+        """The points in leaves, if the selector has them."""
+        return None if self.traversal is None else self.traversal.cover
+
+    def radii(self) -> Array | None:
+        """The covering radius after each atom, if the selector knows it."""
+        return None if self.traversal is None or self.order is None else self.traversal.radii()
+
+    def own_weights(self) -> Array:
+        """The selector's own weights."""
+        own = None if self.traversal is None or self.order is None else self.traversal.weights()
+        if own is None or self.order is None:
+            raise ValueError(
+                f"weights='own' needs a selector that has weights ({with_own_weights()}) and atoms that were not moved; "
+                "use weights='free'"
+            )
+        return own[self.order]
+
+
+@dataclass(frozen=True)
+class Weighed:
+    """Atoms and the factor from which the weights of every prefix follow.
+
+    Attributes
+    ----------
+    atoms : all of them, redundant ones included
+    kappa : (m,) inner products of f with their kernel functions
+    span : the span of these functions, redundant ones omitted
+    """
+
+    atoms: Atoms
+    kappa: Array
+    span: Span
+
+
+@dataclass(frozen=True)
+class Resolution:
+    """The bandwidth that a search returned.
+
+    Attributes
+    ----------
+    bandwidth : the finest at which the error is within ``tol``, there and at every coarser scale
+    median : the median distance of the rows, for comparison
+    random_rows : the finest at which as many random rows are within ``tol``; None if they are at none
+    alone : whether distinct rows do not overlap there, so that the error is the same at all finer scales
+    by_noise : whether it is the bandwidth at which the sampling error of the rows equals ``tol``
+    """
+
+    bandwidth: float
+    tol: float
+    median: float
+    random_rows: float | None
+    alone: bool = False
+    by_noise: bool = False
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """The end of a search: the input of a `Compression`.
+
+    Attributes
+    ----------
+    target, weighed, prefixes : at the bandwidth of the result
+    size : how many of the atoms
+    reached : whether the goal was reached
+    way_out : what to do if not
+    selection : the name of the selection
+    weighting : the name of the weights, if it is not that of the prefixes
+    resolution : of the search for a bandwidth, if there was one
+    groups : (m,) the group of each atom, or None
+    """
+
+    target: Target
+    weighed: Weighed
+    prefixes: Prefixes
+    size: int
+    reached: bool
+    way_out: str = ""
+    selection: str = ""
+    weighting: str = ""
+    resolution: Resolution | None = None
+    groups: NDArray[Any] | None = None
+
+    @property
+    def rows(self) -> Indices | None:
+        """(size,) the rows of the atoms, or None if they are new points."""
+        atoms, kept = self.weighed.atoms, self.weighed.span.kept
+        if atoms.rows is None:
+            return None
+        return (atoms.rows if self.prefixes.own is not None else atoms.rows[kept])[: self.size]
+
+    @property
+    def dropped(self) -> Indices:
+        """The rows that were selected and omitted as redundant."""
+        rows = self.weighed.atoms.rows
+        return np.empty(0, np.int64) if rows is None or self.prefixes.own is not None else rows[~self.weighed.span.kept]
+
+
+def begin(target: Target, selector: Selector) -> Traversal:
+    """Begin a selection."""
+    with target.run.clock.stage("select"):
+        return selector.begin(target.full, target.select_rng)
+
+
+def select_atoms(target: Target, traversal: Traversal, size: int) -> Atoms:
+    """Select ``size`` atoms, or fewer if the data have no more that are distinct."""
+    with target.run.clock.stage("select"):
+        traversal.extend(size, target.run.progress.stage("selecting"))
+        rows = traversal.indices
+        if rows is None:
+            points = traversal.points[:size]
+        else:
+            rows = rows[:size]
+            points = np.asarray(target.full.atoms[rows], np.float64)
+        kappa = None if traversal.nested else traversal.kappa
+        complete, remark = len(points) == size, traversal.remark()
+        return Atoms(points, rows, traversal.nested, traversal, np.arange(len(points)), kappa, complete, remark)
+
+
+def weigh_atoms(target: Target, atoms: Atoms, known: Array = NONE_KNOWN) -> Weighed:
+    """Weigh atoms; ``known`` is κ of the first of them, which is not computed again. One pass over the data."""
+    known = (known if atoms.kappa is None else atoms.kappa)[: len(atoms)]
+    with target.run.clock.stage("weigh"):
+        if len(known) < len(atoms):
+            known = np.concatenate([known, _inner_products(target, atoms.points[len(known) :])])
+        if not atoms.in_order and len(atoms) <= CHOLESKY_UP_TO:  # beyond, no matrix of the atoms is held
+            order = order_by_energy(gram_of(target.full.kernel, atoms.points), known)
+            atoms, known = atoms.at(order), known[order]
+        return Weighed(atoms, known, span_of(target.full.kernel, atoms.points, known))
+
+
+def _inner_products(target: Target, points: Pieces) -> Array:
+    """(m,) of f with the kernel functions at these points."""
+    full, report = target.full, target.run.progress.stage("weighing")
+    if isinstance(points, ComponentPieces):
+        return points.kappa(full, report)
+    parts = [np.empty(0)]
+    for a, b in blocks(len(points), ATOMS_PER_STEP):
+        report(a, len(points))
+        parts.append(full.kernel.product_sums(full.atoms, full.weights, points[a:b]))
+    return np.concatenate(parts)
+
+
+def first_atoms(target: Target, weighed: Weighed, size: int) -> Weighed:
+    """Only the first ``size`` of the atoms that are kept."""
+    some = np.flatnonzero(weighed.span.kept)[:size]
+    atoms, kappa = weighed.atoms.at(some), weighed.kappa[some]
+    with target.run.clock.stage("weigh"):
+        return Weighed(atoms, kappa, span_of(target.full.kernel, atoms.points, kappa))
+
+
+def residual(target: Target, weighed: Weighed, carefully: bool) -> Measurement:
+    """‖f − Pf‖² for all the atoms, P the projection onto their span; a quick estimate if not ``carefully``."""
+    span, run = weighed.span, target.run
+    with run.clock.stage("weigh"):
+        free = span.weights("free", target.full.mass, span.size)
+    with run.clock.stage("certify"):
+        run.progress.stage("certifying")(0, 1)
+        measure = target.probe.measure if carefully else target.probe.glance
+        return measure(span.atoms, free, span.kappa)
+
+
+def certify(target: Target, weighed: Weighed, weighting: str, own: Array | None = None) -> Prefixes:
+    """Weights and errors of all prefixes of the atoms, from one measurement.
+
+    Parameters
+    ----------
+    own : (m,) weights of all atoms, for weights that are not solved for; by default those of the selector for "own"
+    """
+    full, atoms, kept = target.full, weighed.atoms, weighed.span.kept
+    if weighting == OWN and own is None:
+        own = atoms.own_weights()
+    rows = atoms.rows if atoms.rows is None or own is not None else atoms.rows[kept]
+    magnitudes = np.zeros(len(atoms)) if rows is None else full.magnitudes[rows]
+    measured = residual(target, weighed, True)
+    radii, covered = atoms.radii(), None
+    if radii is not None:  # up to the first atom dropped, which leaves its surroundings uncovered
+        radii = radii[: len(kept) if kept.all() else int(np.argmin(kept))]
+        covered = np.asarray(full.kernel.product_at(radii, full.dimension))
+        covered[np.isinf(radii)] = 0.0  # a group without an atom is not covered: the bound is then Σ|w| of the rest
+    confidence = target.run.confidence
+    return Prefixes(full.kernel, weighed.span, measured, weighting, full.mass, full.total, magnitudes, covered, confidence, own)
+
+
+def bounds(target: Target, weighed: Weighed, prefixes: Prefixes, size: int) -> Bounds:
+    """The a-priori bounds for the first ``size`` atoms, from one more pass over the data."""
+    if isinstance(prefixes.atoms, ComponentPieces):  # bounds are those of single points
+        return Bounds(None, None, None, None)
+    full, cover, atoms = target.full, weighed.atoms.cover, prefixes.atoms[:size]
+    with target.run.clock.stage("weigh"):
+        carrying = prefixes.error(size).weights != 0
+    with target.run.clock.stage("certify"):
+        all_atoms = bounds_of(full, atoms, float(prefixes.magnitudes[:size].sum()), cover)
+        if carrying.all() or not carrying.any():
+            return all_atoms
+        # atoms without a weight are omitted from the result, and cover nothing there
+        return replace(all_atoms, radius=bounds_of(full, atoms[carrying], 0.0, cover).radius)
