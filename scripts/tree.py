@@ -18,7 +18,7 @@ WIDTH, INDENT, MIN_TEXT = 128, 27, 40
 
 # The packages by layer, the lowest first: each may import those before it, never those after it. Some are a single module.
 LAYERS = [
-    *("_types", "_messages", "_describe", "_engine", "_columns", "_frames", "_validate", "_progress", "_drawing", "_archive", "io"),
+    *("_types", "_messages", "_describe", "_engine", "_frames", "_validate", "_progress", "_drawing", "_archive", "io"),
     "data",
     *("bandwidth", "kernels", "mean", "mixture", "weights", "certificate", "select", "simplification", "compression"),  # the core
     *("stream", "sketching"),

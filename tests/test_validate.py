@@ -118,7 +118,7 @@ def test_points_of_the_wrong_shape_are_refused(value, message):
         (np.array([["2020-01-01"]], dtype="datetime64[D]"), "X .*got dtype datetime64"),
         (np.array([[1]], dtype="timedelta64[s]"), "X .*got dtype timedelta64"),
         (np.zeros((2, 2), dtype=[("a", float)]), "X .*got dtype"),
-        (np.array([["a", 1.0]], dtype=object), "X .*got objects that are none"),
+        (np.array([["a", 1.0]], dtype=object), "X .*got other objects"),
         (np.array([["1.5", "2"]], dtype=object), "X must hold numbers"),
         (np.array([[1 + 2j, 1.0]], dtype=object), "X must"),
         (np.array([[[1], 1.0]], dtype=object), "X must hold numbers"),
@@ -162,7 +162,7 @@ def test_weights_become_floats(value):
         ([1, np.nan, 1], "sample_weight .*got nan at position 1"),
         ([1, 1, np.inf], "sample_weight .*got inf at position 2"),
         ([1, -2, 1], "sample_weight .*got -2.0 at position 1"),
-        ([0, 0, 0], "sample_weight must not be all zero; leave it out to weigh every point alike"),
+        ([0, 0, 0], "sample_weight must not be all zero; leave it out for equal weights"),
     ],
 )
 def test_weights_that_break_a_rule_are_refused(value, message):

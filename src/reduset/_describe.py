@@ -1,4 +1,4 @@
-"""Results as rows of (label, value, explanation): printed text, ``--json`` and the tables of reports are made from them.
+"""Results as rows of (label, value, explanation), from which printed text, ``--json`` and the tables of reports are made.
 
 A result has a method ``describe``, which returns a `Description`, and ``__str__`` that prints it.
 """
@@ -86,7 +86,7 @@ def significant(number: float) -> str:
 
 
 def shortened(text: str, longest: int = 32) -> str:
-    """A long name without its middle: names that begin equally often differ at the end."""
+    """A long name without its middle, because names with the same beginning often differ at the end."""
     if len(text) <= longest:
         return text
     last = (longest - 1) // 2

@@ -1,4 +1,4 @@
-"""What is no array and has columns, as a frame like those of pandas and polars: Arrow tables through narwhals, AnnData by its X."""
+"""Tabular objects as frames like those of pandas and polars: Arrow tables through narwhals, AnnData by its X."""
 
 from __future__ import annotations
 
@@ -12,92 +12,93 @@ UNKNOWN_MEMORY = 16 << 30
 
 
 def framed(value: Any) -> Any:
-    """An Arrow table or batch of records as a frame, AnnData by its X, a lazy polars frame collected; all else as it is."""
-    home = type(value).__module__.split(".")[0]
+    """An Arrow table or record batch as a frame, AnnData by its X, a lazy polars frame collected; other values unchanged."""
     if is_annotated(value):
         return AnnotatedRows(value)
-    if home == "polars" and hasattr(value, "collect"):
+    if _library(value) == "polars" and hasattr(value, "collect"):
         return value.collect()
-    if home != "pyarrow" or not hasattr(value, "schema") or not hasattr(value, "num_rows"):
+    if _library(value) != "pyarrow" or not hasattr(value, "schema") or not hasattr(value, "num_rows"):
         return value
     try:
         narwhals = importlib.import_module("narwhals")
     except ImportError as error:
         raise ImportError("Arrow tables need narwhals, which is not installed: pip install 'reduset[tables]'") from error
-    if not hasattr(value, "combine_chunks"):  # a batch of records
+    if not hasattr(value, "combine_chunks"):  # a record batch
         value = importlib.import_module("pyarrow").Table.from_batches([value])
-    if not value.num_columns:  # which narwhals cannot make an array of
+    if not value.num_columns:  # narwhals cannot make an array of it
         return importlib.import_module("numpy").empty((value.num_rows, 0))
     return narwhals.from_native(value, eager_only=True)
 
 
+def _library(value: Any) -> str:
+    return type(value).__module__.split(".")[0]
+
+
 def is_sparse(value: Any) -> bool:
-    """Whether it is one of SciPy's sparse matrices or arrays, without importing them."""
+    """Whether it is a sparse matrix or array of SciPy. SciPy is not imported."""
     return hasattr(value, "nnz") and hasattr(value, "toarray")
 
 
 def names_of(value: Any) -> list[Any] | None:
-    """The names of the columns of a frame, or of a table that `reduset.io` read; None for what has none."""
+    """The names of the columns of a frame or of a table of `reduset.io`; None for other values."""
     names = getattr(framed(value), "columns", None)
     return None if names is None or callable(names) else list(names)
 
 
 def odd_column(value: Any) -> tuple[Any, Any] | None:
-    """The first column of a frame that holds text, dates, lists or the like, and an entry of it; None if there is none."""
-    if type(value).__module__.split(".")[0] == "pandas" and hasattr(value, "dtypes") and hasattr(value, "columns"):
+    """The first column of a frame with text, dates, lists or the like, and one of its entries; None if there is none."""
+    if _library(value) == "pandas" and hasattr(value, "dtypes") and hasattr(value, "columns"):
         return _odd_of_pandas(value)
     if not hasattr(value, "columns") or not hasattr(value, "schema"):
         return None
     for name, kind in value.schema.items():
-        is_number = getattr(kind, "is_numeric", None)
-        if is_number is None or is_number() or str(kind) in ("Boolean", "Unknown", "Null"):
+        is_numeric = getattr(kind, "is_numeric", None)
+        if is_numeric is None or is_numeric() or str(kind) in ("Boolean", "Unknown", "Null"):
             continue
         column = value[name].drop_nulls()
         if str(kind) != "Object":
             entry = column[0] if len(column) else f"the type {kind}"
             return name, (entry.to_list() if hasattr(entry, "to_list") else entry)
-        odd = [entry for entry in column.to_list() if not _is_number(entry)][:1]
-        if odd:
-            return name, odd[0]
+        for entry in column.to_list():
+            if not _is_number(entry):
+                return name, entry
+    return None
+
+
+def _odd_of_pandas(frame: Any) -> tuple[Any, Any] | None:
+    for position, kind in enumerate(frame.dtypes):
+        if kind.kind not in "OMm":
+            continue
+        column = frame.iloc[:, position].dropna()
+        if kind.kind != "O":
+            return frame.columns[position], (column.iloc[0] if len(column) else f"the type {kind}")
+        for entry in column:
+            if not _is_number(entry):
+                return frame.columns[position], entry
     return None
 
 
 def _is_number(entry: Any) -> bool:
-    """Whether an entry of a column of objects can become a float: text, dates and lists cannot, and arrays are no single number."""
+    """Whether an object is a single number. Text, dates, lists and arrays are not."""
     return hasattr(type(entry), "__float__") and getattr(entry, "ndim", 0) == 0
 
 
-def _odd_of_pandas(frame: Any) -> tuple[Any, Any] | None:
-    for place, kind in enumerate(frame.dtypes):
-        if kind.kind not in "OMm":
-            continue
-        column = frame.iloc[:, place].dropna()
-        if kind.kind != "O":
-            return frame.columns[place], (column.iloc[0] if len(column) else f"the type {kind}")
-        odd = next((entry for entry in column if not _is_number(entry)), None)
-        if odd is not None:
-            return frame.columns[place], odd
-    return None
-
-
 def is_annotated(value: Any) -> bool:
-    """Whether it is an AnnData object, known by its name and its parts: the library need not be there."""
+    """Whether it is an AnnData object, by its name and its parts. The library is not imported."""
     return type(value).__name__ == "AnnData" and all(hasattr(value, part) for part in ("X", "obs", "var", "obsm"))
 
 
 class AnnotatedRows:
-    """X of an AnnData object as a frame: a row a cell, a column a gene, and ``obs`` with labels of cells.
+    """X of an AnnData object as a frame of cells by genes, with the labels of cells in ``obs``.
 
-    A sparse X becomes dense, where that has room.
-
-    NumPy would ask such an object for one cell after the other, which takes longer than whatever is computed of them.
+    A sparse X becomes dense if that fits in memory. NumPy itself would request one cell after another.
     """
 
     def __init__(self, annotated: Any) -> None:
         self.obs = annotated.obs
         if annotated.X is None:
-            held = ", ".join(f"obsm[{key!r}]" for key in annotated.obsm) or "no other array"
-            raise ValueError(f"an AnnData must have X to be taken as a whole, got None; pass an array of it, it has {held}")
+            arrays = ", ".join(f"obsm[{key!r}]" for key in annotated.obsm) or "no other array"
+            raise ValueError(f"an AnnData must have X to be taken as a whole, got None; pass an array of it, it has {arrays}")
         self._values = annotated.X
         self.columns = list(annotated.var_names)
         self.shape = tuple(self._values.shape)
@@ -106,10 +107,10 @@ class AnnotatedRows:
         return int(self.shape[0])
 
     def to_numpy(self) -> Any:
-        """All of it, (n, d)."""
+        """All values, (n, d)."""
         values = self._values
         if hasattr(values, "toarray") or hasattr(values, "to_memory"):  # sparse, in memory or backed by a file
-            size = math.prod(self.shape) * self._values.dtype.itemsize
+            size = math.prod(self.shape) * values.dtype.itemsize
             room = physical_memory(unknown=UNKNOWN_MEMORY)
             if size > room / 2:
                 raise ValueError(
@@ -121,10 +122,10 @@ class AnnotatedRows:
 
 
 def table_weights(value: Any) -> Any:
-    """The weights of a table that `reduset.io` read, where it has some; None for all else."""
+    """The weights of a table of `reduset.io`, if it has some; None for other values."""
     return value.weights if is_table(value) else None
 
 
 def is_table(value: Any) -> bool:
-    """Whether it is a table that `reduset.io` read."""
+    """Whether it is a table of `reduset.io`."""
     return type(value).__module__ == "reduset.io.table" and hasattr(value, "values")

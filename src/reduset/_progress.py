@@ -1,4 +1,4 @@
-"""Progress, as one line on the terminal's error stream or by the caller's own function; and the seconds of each stage."""
+"""Progress as a line on the error stream or through a function of the caller, and the seconds of each stage."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ Callback = Callable[[str, int, int], None]
 
 SHOW_AFTER, SHOW_EVERY = 0.5, 0.1  # seconds
 WIDTH = 78  # of the line
-BETWEEN_STAGES = "weigh"  # weights and errors of prefixes are computed when they are first needed
+REST = "weigh"  # the stage that time between stages belongs to: weights of prefixes are computed on demand
 
 
 class Progress:
-    """Tell how far a stage is. ``progress`` is False, True (a line on stderr), or a function (stage, done, total)."""
+    """Report the progress of stages. ``progress`` is False, True (a line on stderr), or a function (stage, done, total)."""
 
     def __init__(self, progress: Any = False) -> None:
         if not isinstance(progress, bool) and not callable(progress):
@@ -24,11 +24,11 @@ class Progress:
         self._callback: Callback | None = progress if callable(progress) else (self._print if progress else None)
         self._begun = time.monotonic()
         self._shown = 0.0
-        self._listening = ExitStack()
-        if progress is True:  # a function is told of stages alone, which are the same in every run
+        self._listeners = ExitStack()
+        if progress is True:  # functions get the stages only, which are the same in every run
             from reduset._engine import report_compilation
 
-            self._listening.enter_context(report_compilation(self._tell_compiling))
+            self._listeners.enter_context(report_compilation(self._show_compiling))
 
     def stage(self, name: str) -> Callable[[int, int], None]:
         """A reporter (done, total) for one stage."""
@@ -48,31 +48,31 @@ class Progress:
         sys.stderr.write(f"\r{stage:<12} [{'#' * filled:<24}] {done:,}/{total:,} {now - self._begun:6.1f} s ")
         sys.stderr.flush()
 
-    def _tell_compiling(self, begins: bool) -> None:
+    def _show_compiling(self, begins: bool) -> None:
         self._shown = time.monotonic()
-        text = f"compiling    on first use alone, later runs start at once {self._shown - self._begun:6.1f} s "
+        text = f"compiling    on first use only, later runs start at once {self._shown - self._begun:6.1f} s "
         sys.stderr.write(f"\r{text if begins else '':<{WIDTH}}" + ("" if begins else "\r"))
         sys.stderr.flush()
 
     def close(self) -> None:
         """Clear the line."""
-        self._listening.close()
+        self._listeners.close()
         if self._shown:
             sys.stderr.write("\r" + " " * WIDTH + "\r")
             sys.stderr.flush()
 
 
 class Clock:
-    """Seconds by stage, which add up to the whole: what is between stages counts as weighing."""
+    """Seconds by stage, which add up to the total."""
 
     def __init__(self) -> None:
         self._begun = time.perf_counter()
         self._stages: dict[str, float] = {}
-        self._inside: list[float] = []  # seconds of the stages within each one that is going on
+        self._inside: list[float] = []  # seconds of the inner stages of each current stage
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        """Count what happens inside towards a stage, and none of it towards one around it."""
+        """Count the time inside towards this stage, and not towards an outer one."""
         begun = time.perf_counter()
         self._inside.append(0.0)
         try:
@@ -84,9 +84,8 @@ class Clock:
                 self._inside[-1] += taken
 
     def timings(self) -> dict[str, float]:
-        """Seconds of each stage, and in all."""
+        """Seconds of each stage, and the total."""
         total, stages = time.perf_counter() - self._begun, dict(self._stages)
         if stages:
-            rest = BETWEEN_STAGES if BETWEEN_STAGES in stages else list(stages)[-1]
-            stages[rest] += max(total - sum(stages.values()), 0.0)
+            stages[REST if REST in stages else list(stages)[-1]] += max(total - sum(stages.values()), 0.0)
         return stages | {"total": total}

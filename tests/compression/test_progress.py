@@ -56,7 +56,7 @@ def test_an_interrupt_passes_through_and_leaves_no_threads(stage, error):
 def test_the_line_says_when_one_waits_for_the_compiler(capsys):
     told = _progress.Progress(True)
     njit(lambda x: x + 1)(1)
-    assert "compiling    on first use alone" in capsys.readouterr().err
+    assert "compiling    on first use" in capsys.readouterr().err
     told.close()
     assert capsys.readouterr().err.endswith("\r")
     njit(lambda x: x + 2)(1)  # nobody listens any more

@@ -79,7 +79,7 @@ def test_a_pandas_column_of_dicts_must_keep_to_its_fields():
 
 
 def test_a_column_of_numbers_is_refused():
-    with pytest.raises(TypeError, match=r"must hold lists of points.* polars type List"):
+    with pytest.raises(TypeError, match=r"must hold lists of points.* Arrow type large_list"):
         _validate.bags(pl.Series([[1.0, 2.0]]))
     for column in (pl.Series([1.0, 2.0]), pd.Series([1.0, 2.0]), pd.Series(PAIR)):
         with pytest.raises(ValueError, match=r"bags\[0\] must have two dimensions"):

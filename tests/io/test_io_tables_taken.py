@@ -65,7 +65,7 @@ def test_bags_that_were_read_are_bags(frame, tmp_path):
     weighted = io.as_table(frame, columns=["a", "b"], weight_column="mass")
     with pytest.raises(ValueError, match=r"bags\[0\] is a table with weights, which bags do not have"):
         CohortMap(size=20).fit([weighted, weighted])
-    with pytest.raises(ValueError, match="a table has but numbers; read_bags reads a bag a label"):
+    with pytest.raises(ValueError, match="names a column, but a table has only numbers"):
         CohortMap(size=20).fit(weighted, sample="a")
 
 

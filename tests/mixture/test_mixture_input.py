@@ -30,22 +30,22 @@ def with_one(matrix):
     [
         (
             with_one([[1.0, 1.0], [1.0, 1.0]]),
-            r"covariances must be positive definite, number 1 has the eigenvalue .* beside 2 .*; leave",
+            r"covariances must be positive definite, number 1 has eigenvalues from .* to 2 .*; drop",
         ),
         (
             with_one([[1.0, 2.0], [2.0, 1.0]]),
-            r"covariances must be positive definite, number 1 has the eigenvalue -1 beside 3 .*; leave",
+            r"covariances must be positive definite, number 1 has eigenvalues from -1 to 3 .*; drop",
         ),
         (
             with_one([[0.0, 0.0], [0.0, 0.0]]),
-            r"covariances must be positive definite, number 1 has the eigenvalue 0 beside 0 .*; leave",
+            r"covariances must be positive definite, number 1 has eigenvalues from 0 to 0 .*; drop",
         ),
-        (with_one([[-1.0, 0.0], [0.0, -1.0]]), r"covariances must be positive definite, number 1 has the eigenvalue -1 beside -1"),
+        (with_one([[-1.0, 0.0], [0.0, -1.0]]), r"covariances must be positive definite, number 1 has eigenvalues from -1 to -1"),
         (with_one([[1.0, 0.5], [0.1, 1.0]]), r"covariances must be symmetric, number 1 differs from its transpose by 0.4; use"),
         (with_one([[1.0, np.nan], [np.nan, 1.0]]), r"covariances must be finite, number 1 is not"),
         (with_one([[np.inf, 0.0], [0.0, 1.0]]), r"covariances must be finite, number 1 is not"),
-        ([1.0, 0.0, 1.0], r"covariances must be variances above 0, number 1 has 0; leave out such components"),
-        ([1.0, 1.0, -2.0], r"covariances must be variances above 0, number 2 has -2; leave out such components"),
+        ([1.0, 0.0, 1.0], r"covariances must be variances above 0, number 1 has 0; drop such components"),
+        ([1.0, 1.0, -2.0], r"covariances must be variances above 0, number 2 has -2; drop such components"),
         ([[1.0, 1.0], [1.0, -0.5], [1.0, 1.0]], r"covariances must be variances above 0, number 1 has -0.5"),
         ([1.0, np.nan, 1.0], r"covariances must be finite, number 1 is not"),
         (

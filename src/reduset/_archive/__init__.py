@@ -6,7 +6,7 @@ May import: `_types`, `_messages` and `_validate`.
 """
 
 from reduset._archive import fields
-from reduset._archive.archive import Kind, has_header, kind_of, read, write
+from reduset._archive.archive import Kind, has_header, kind_of, npy_header, read, write
 from reduset._archive.atomic import Path_, together, write_whole
 
-__all__ = ["Kind", "Path_", "fields", "has_header", "kind_of", "read", "together", "write", "write_whole"]
+__all__ = ["Kind", "Path_", "fields", "has_header", "kind_of", "npy_header", "read", "together", "write", "write_whole"]

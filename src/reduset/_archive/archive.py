@@ -108,12 +108,12 @@ def write_parts(path: Path_, header: dict[str, Any], arrays: Mapping[str, NDArra
 
 
 def read(path: Path_, builders: Mapping[Kind, Callable[[dict[str, Any]], T]]) -> T:
-    """What the builder of the file's kind makes of its values.
+    """The object in a file, made by the builder of its kind.
 
     Parameters
     ----------
     path : file
-    builders : kinds that are accepted, the first of which is the one expected; each with a function of the values of its fields
+    builders : accepted kinds, the expected one first, each with a function of the values of its fields
     """
     expected = next(iter(builders))
     if not Path(path).is_file():
@@ -122,11 +122,10 @@ def read(path: Path_, builders: Mapping[Kind, Callable[[dict[str, Any]], T]]) ->
         with zipfile.ZipFile(path) as archive:
             header = _read_header(archive)
             kind = _kind_among(header, builders)
-            found = {member.filename for member in archive.infolist()}
-            _check_members(kind, found, kind.name == header["kind"])
-            arrays = {
-                name: _read_array(archive, name) for name in sorted(each.removesuffix(".npy") for each in found) if name != HEADER
-            }
+            members = {member.filename for member in archive.infolist()}
+            _check_members(kind, members, kind.name == header["kind"])
+            names = sorted(member.removesuffix(".npy") for member in members)
+            arrays = {name: _read_array(archive, name) for name in names if name != HEADER}
     except Exception as error:  # a damaged file can raise anything in the libraries that read it
         raise ValueError(f"{os.fspath(path)} is not a readable {expected.name} file: {error}") from error
     if header.pop("digest", None) != _digest(header, arrays):
@@ -161,26 +160,24 @@ def _without_variant(name: Any) -> str | None:
 
 def _kind_among(header: Mapping[str, Any], kinds: Mapping[Kind, Any]) -> Kind:
     """The accepted kind that a file is of, or else the first that it holds."""
-    own, holds = header.get("kind"), header.get("holds")
-    versions = (dict(holds) if isinstance(holds, dict) else {}) | ({own: header.get("version")} if isinstance(own, str) else {})
-    found = next((kind for kind in kinds if kind.name == own), None) or next(
-        (kind for kind in kinds if kind.name in versions), None
-    )
-    if found is None:
-        opener = OPENERS.get(_without_variant(own) or "")
-        raise ValueError(f"it holds {own!r}, not {next(iter(kinds)).name!r}" + (f"; use {opener}" if opener else ""))
-    version = versions[found.name]
-    if not isinstance(version, int) or version > found.version:
-        raise ValueError(f"its version is {version!r}, this library reads up to {found.version}; upgrade reduset")
-    return found
+    name, holds = header.get("kind"), header.get("holds")
+    versions = (dict(holds) if isinstance(holds, dict) else {}) | ({name: header.get("version")} if isinstance(name, str) else {})
+    accepted = sorted((kind for kind in kinds if kind.name in versions), key=lambda kind: kind.name != name)
+    if not accepted:
+        opener = OPENERS.get(_without_variant(name) or "")
+        raise ValueError(f"it holds {name!r}, not {next(iter(kinds)).name!r}" + (f"; use {opener}" if opener else ""))
+    version = versions[accepted[0].name]
+    if not isinstance(version, int) or version > accepted[0].version:
+        raise ValueError(f"its version is {version!r}, this library reads up to {accepted[0].version}; upgrade reduset")
+    return accepted[0]
 
 
-def _check_members(kind: Kind, found: set[str], alone: bool) -> None:
-    """Raise an error if arrays are missing or, where the file holds nothing else, unknown."""
+def _check_members(kind: Kind, members: set[str], alone: bool) -> None:
+    """Raise an error if arrays are missing or, in a file of this kind alone, unknown."""
     declared = {f"{name}.npy": field for name, field in kind.fields.items() if isinstance(field, Numbers)}
     needed = {f"{HEADER}.npy", *(name for name, field in declared.items() if not field.optional)}
-    if not needed <= found or (alone and not found <= needed | set(declared)):
-        raise ValueError(f"it holds {sorted(found)} where {sorted(needed)} belong")
+    if not needed <= members or (alone and not members <= needed | set(declared)):
+        raise ValueError(f"it holds {sorted(members)} where {sorted(needed)} belong")
 
 
 def _read_header(archive: zipfile.ZipFile) -> dict[str, Any]:
@@ -203,14 +200,14 @@ def _check_plain(value: Any, field: str = "the header", depth: int = 0) -> None:
     if depth > MAX_DEPTH:
         raise ValueError(f"{field} is nested more than {MAX_DEPTH} deep")
     if isinstance(value, int) and abs(value) > LARGEST_INTEGER:
-        most = LARGEST_INTEGER.bit_length() - 1
-        raise ValueError(f"{field} is a whole number of {value.bit_length():,} bits; {most} are the most")
+        limit = LARGEST_INTEGER.bit_length() - 1
+        raise ValueError(f"{field} is a whole number of {value.bit_length():,} bits; at most {limit} are allowed")
     if isinstance(value, dict):
-        for name, each in value.items():
-            _check_plain(each, f"{field}.{str(name)[:40]}" if depth else str(name)[:40], depth + 1)
+        for name, item in value.items():
+            _check_plain(item, f"{field}.{str(name)[:40]}" if depth else str(name)[:40], depth + 1)
     elif isinstance(value, list):
-        for each in value:
-            _check_plain(each, field, depth + 1)
+        for item in value:
+            _check_plain(item, field, depth + 1)
 
 
 def _plain(value: Any) -> Any:
@@ -241,14 +238,19 @@ def _fill(stream: BinaryIO, arrays: Mapping[str, NDArray[Any]]) -> None:
                 npy.write_array(member, np.asanyarray(array), allow_pickle=False)
 
 
+def npy_header(stream: Any, title: str) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Shape, Fortran order and type of a stored array. No value is read yet."""
+    version = npy.read_magic(stream)
+    read_header = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}.get(version)
+    if read_header is None:
+        raise ValueError(f"{title} is written in version {version} of NumPy's format, which is unknown")
+    return read_header(stream)
+
+
 def _read_array(archive: zipfile.ZipFile, name: str, kinds: str = "f") -> NDArray[Any]:
     info = archive.getinfo(f"{name}.npy")
     with archive.open(info) as stream:
-        version = npy.read_magic(stream)
-        reader = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}.get(version)
-        if reader is None:
-            raise ValueError(f"its member {name!r} is written in an unknown way")
-        shape, _, dtype = reader(stream)
+        shape, _, dtype = npy_header(stream, f"its member {name!r}")
         # checked before anything is allocated: a header may promise more than the file holds
         if dtype.kind not in kinds or dtype.hasobject or int(np.prod(shape, dtype=object)) * dtype.itemsize > info.file_size:
             raise ValueError(f"its member {name!r} is not a plain array of numbers that fits in the file")

@@ -1,4 +1,4 @@
-"""Atomic writing: a temporary file in the same folder replaces the target, which so appears whole or not at all."""
+"""Atomic writing: a temporary file in the same folder replaces the target as a whole."""
 
 from __future__ import annotations
 
@@ -20,20 +20,18 @@ def write_whole(path: Path_, fill: Callable[[BinaryIO], Any]) -> None:
     """Write a file with ``fill(stream)``, atomically."""
     target = Path(os.path.realpath(path))  # a link stays, and its target is replaced
     if target.exists() and not target.is_file():
-        what = "a folder" if target.is_dir() else "a pipe or a device"
-        raise OSError(
-            errno.EINVAL, f"is {what}, and a file can only be written in place of a file; give another name", os.fspath(path)
-        )
-    # the name is known before the file exists, so that an interrupt at any moment finds what to remove
+        kind = "a folder" if target.is_dir() else "a pipe or a device"
+        raise OSError(errno.EINVAL, f"is {kind}, and only a regular file can be replaced; give another name", os.fspath(path))
+    # the name is known before the file exists, so that it can be removed after an interrupt at any moment
     temporary = os.fspath(target.parent / f".{target.name[:40]}.{secrets.token_hex(8)}.part")
     try:
-        with open(temporary, "xb", opener=_private) as stream:
+        with open(temporary, "xb", opener=lambda name, flags: os.open(name, flags, 0o600)) as stream:
             fill(stream)
             stream.flush()
             os.fsync(stream.fileno())
         mask = os.umask(0)
         os.umask(mask)
-        os.chmod(temporary, 0o666 & ~mask)  # the temporary file is private; a saved file follows the user's own mask
+        os.chmod(temporary, 0o666 & ~mask)  # private while it is written, then as the user's mask allows
         waiting = _WAITING.get()
         if waiting is None:
             _move(temporary, target)
@@ -66,19 +64,13 @@ def together() -> Iterator[None]:
             os.unlink(temporary)
 
 
-def _private(path: str, flags: int) -> int:
-    """Open a file that other users cannot read while it is written."""
-    return os.open(path, flags, 0o600)
-
-
 def _move(temporary: str, target: Path) -> None:
-    """Put a file in its place and flush the folder too: a power cut could otherwise bring back the old file."""
+    """Replace the target, and flush the folder: otherwise a power cut could bring back the old file."""
     os.replace(temporary, target)
     if hasattr(os, "O_DIRECTORY"):
         folder = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY)
         try:
-            os.fsync(folder)
-        except OSError:  # some file systems cannot flush folders; the file itself is flushed
-            pass
+            with suppress(OSError):  # some file systems cannot flush folders
+                os.fsync(folder)
         finally:
             os.close(folder)

@@ -1,7 +1,7 @@
-"""Types of the fields of a file: each checks a value, converts it, and raises an error that names the field and its rule.
+"""Types of the fields of a file. Each checks a value, converts it, and raises an error that names the field and its rule.
 
 A field is called with the value from the file, its name, and the sizes known so far. Sizes have names: ``Numbers(("m", "d"))`` and
-``names("d")`` agree on d, whichever comes first.
+``names("d")`` must agree on d, whichever comes first.
 """
 
 from __future__ import annotations
@@ -54,29 +54,27 @@ class Numbers:
         out = array if self.dtype is None and array.dtype in (np.float32, np.float64) else array.astype(np.float64)
         if not self.unbounded and not np.isfinite(out).all():
             raise ValueError(f"{name} must hold finite numbers, got {out[~np.isfinite(out)][0]}")
-        low, high = np.float64(self.low), np.float64(self.high)  # which single precision could not represent
+        low, high = np.float64(self.low), np.float64(self.high)  # single precision cannot represent them
         outside = (out < low) | (out > high) | (self.above & (out == low))
         if outside.any():
-            raise ValueError(
-                f"{name} must hold numbers that are {_range(self.low, self.high, self.above)}, got {out[outside][0]:g}"
-            )
+            raise ValueError(f"{name} must hold numbers that are {_range(low, high, self.above)}, got {out[outside][0]:g}")
         if self.integers:
-            odd = (out != np.rint(out)) | (np.abs(out) > MAX_EXACT)
-            if odd.any():
-                raise ValueError(f"{name} must hold whole numbers below 2**53, got {out[odd][0]:g}")
+            invalid = (out != np.rint(out)) | (np.abs(out) > MAX_EXACT)
+            if invalid.any():
+                raise ValueError(f"{name} must hold whole numbers below 2**53, got {out[invalid][0]:g}")
             return out.astype(np.int64)
         return out
 
-    def _check_shape(self, found: tuple[int, ...], name: str, sizes: Sizes) -> None:
-        shape = self.shape[:-1] if self.shape[-1] == "..." else self.shape
-        fits = len(found) == len(shape) or (len(found) > len(shape) < len(self.shape))
-        for size, each in zip(found, shape, strict=False):
-            known = each if isinstance(each, int) else sizes.setdefault(each, size)
-            fits = fits and known == size and (size > 0 or str(each).endswith("?"))
+    def _check_shape(self, shape: tuple[int, ...], name: str, sizes: Sizes) -> None:
+        declared = self.shape[:-1] if self.shape[-1] == "..." else self.shape
+        fits = len(shape) == len(declared) or (len(shape) > len(declared) < len(self.shape))
+        for size, label in zip(shape, declared, strict=False):
+            known = label if isinstance(label, int) else sizes.setdefault(label, size)
+            fits = fits and known == size and (size > 0 or str(label).endswith("?"))
         if not fits:
-            parts = [str(each) for each in self.shape]
-            rule = ", ".join(f"{each.rstrip('?')} = {sizes[each]:,}" if each in sizes else each.rstrip("?") for each in parts)
-            raise ValueError(f"{name} must have the shape ({rule}), got {found}")
+            labels = [str(label) for label in self.shape]
+            rule = ", ".join(f"{label.rstrip('?')} = {sizes[label]:,}" if label in sizes else label.rstrip("?") for label in labels)
+            raise ValueError(f"{name} must have the shape ({rule}), got {shape}")
 
 
 def whole(low: int = 0, high: int = MAX_COUNT) -> Field:
@@ -98,33 +96,29 @@ def number(low: float = -LARGEST, high: float = LARGEST, above: bool = False) ->
     """A finite number from ``low``, or above it, to ``high``."""
 
     def check(value: Any, name: str, sizes: Sizes) -> float:
-        found = _validate.finite(value, name)
-        if not low <= found <= high or (above and found == low):
-            raise ValueError(f"{name} must be {_range(low, high, above)}, got {found:g}")
-        return found
+        checked = _validate.finite(value, name)
+        if not low <= checked <= high or (above and checked == low):
+            raise ValueError(f"{name} must be {_range(low, high, above)}, got {checked:g}")
+        return checked
 
     return check
+
+
+proportion = number(0.0, 1.0)
 
 
 def measured(signed: bool = False) -> Field:
     """A measured number, which may be NaN or infinite; not negative unless ``signed``."""
 
     def check(value: Any, name: str, sizes: Sizes) -> float:
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise ValueError(f"{name} must be a number, got {shortened(value)}")
+        if isinstance(value, bool):
+            raise ValueError(f"{name} must be a number, got {value!r}")
+        _expect(value, (int, float), name, "a number")
         if value < 0 and not signed:
             raise ValueError(f"{name} must not be negative, got {value!r}")
         return float(value)
 
     return check
-
-
-def proportion(value: Any, name: str, sizes: Sizes) -> float:
-    """A number between 0 and 1."""
-    found = _validate.finite(value, name)
-    if not 0 <= found <= 1:
-        raise ValueError(f"{name} must lie between 0 and 1, got {value!r}")
-    return found
 
 
 def flag(value: Any, name: str, sizes: Sizes) -> bool:
@@ -134,16 +128,12 @@ def flag(value: Any, name: str, sizes: Sizes) -> bool:
 
 def text(value: Any, name: str, sizes: Sizes) -> str:
     """A text."""
-    if not isinstance(value, str):
-        raise ValueError(f"{name} must be text, got {shortened(value)}")
-    return value
+    return _expect(value, str, name, "text")
 
 
 def scalar(value: Any, name: str, sizes: Sizes) -> str | float:
-    """A text, a number or a truth value, as it is."""
-    if not isinstance(value, str | int | float):
-        raise ValueError(f"{name} must be text or a number, got {shortened(value)}")
-    return value
+    """A text, a number or a truth value."""
+    return _expect(value, (str, int, float), name, "text or a number")
 
 
 def one_of(choices: Iterable[str]) -> Field:
@@ -160,12 +150,11 @@ def listed(field: Field, size: int | str | None = None) -> Field:
     """A list of values of one type, as a tuple."""
 
     def check(value: Any, name: str, sizes: Sizes) -> tuple[Any, ...]:
-        if not isinstance(value, list):
-            raise ValueError(f"{name} must be a list, got {shortened(value)}")
+        _expect(value, list, name, "a list")
         length = sizes.setdefault(size, len(value)) if isinstance(size, str) else size
         if length is not None and len(value) != length:
             raise ValueError(f"{name} must be a list of {length:,}, got {len(value):,} in {shortened(value)}")
-        return tuple(field(each, name, sizes) for each in value)
+        return tuple(field(item, name, sizes) for item in value)
 
     return check
 
@@ -185,12 +174,12 @@ def either(*choices: Field) -> Field:
 
 
 def names(size: str) -> Field:
-    """Texts, one of each of so many columns."""
+    """A text for each column of a size."""
 
     def check(value: Any, name: str, sizes: Sizes) -> tuple[str, ...]:
-        plain = isinstance(value, list) and all(isinstance(each, str) for each in value)
-        count = sizes.setdefault(size, len(value) if plain else 1)
-        if not plain or len(value) != count or not count:
+        are_texts = isinstance(value, list) and all(isinstance(item, str) for item in value)
+        count = sizes.setdefault(size, len(value) if are_texts else 1)
+        if not are_texts or len(value) != count or not count:
             raise ValueError(f"{name} must be {count} names, got {shortened(value)}")
         return tuple(value)
 
@@ -201,8 +190,7 @@ def entries(**known: Field) -> Field:
     """An object with any entries; those of these names have their types."""
 
     def check(value: Any, name: str, sizes: Sizes) -> dict[str, Any]:
-        if not isinstance(value, dict):
-            raise ValueError(f"{name} must be an object, got {shortened(value)}")
+        _expect(value, dict, name, "an object")
         for key, field in known.items():
             if key in value:
                 field(value[key], f"{name}.{key}", sizes)
@@ -213,44 +201,46 @@ def entries(**known: Field) -> Field:
 
 def mapping(field: Field) -> Field:
     """An object whose values have one type."""
-
-    def check(value: Any, name: str, sizes: Sizes) -> dict[str, Any]:
-        if not isinstance(value, dict):
-            raise ValueError(f"{name} must be an object, got {shortened(value)}")
-        return {key: field(each, f"{name}.{key[:40]}", sizes) for key, each in value.items()}
-
-    return check
+    return lambda value, name, sizes: {
+        key: field(item, f"{name}.{key[:40]}", sizes) for key, item in _expect(value, dict, name, "an object").items()
+    }
 
 
 def record(make: Callable[..., Any], **parts: Field) -> Field:
     """An object with exactly these parts, as ``make(**parts)``; parts with a default in a dataclass may be absent."""
-    given = (
-        {each.name for each in fields_of(make) if each.default is not MISSING}
-        if isinstance(make, type) and make is not dict
-        else set()
-    )
+    defaults = set()
+    if isinstance(make, type) and make is not dict:
+        defaults = {part.name for part in fields_of(make) if part.default is not MISSING}
 
     def check(value: Any, name: str, sizes: Sizes) -> Any:
-        if not isinstance(value, dict):
-            raise ValueError(f"{name} must be an object, got {shortened(value)}")
+        _expect(value, dict, name, "an object")
         for key in value:
             if key not in parts:
                 raise ValueError(f"{name}.{key[:40]} is not known")
         for key in parts:
-            if key not in value and key not in given:
+            if key not in value and key not in defaults:
                 raise ValueError(f"{name}.{key} is missing")
         return make(**{key: field(value[key], f"{name}.{key}", sizes) for key, field in parts.items() if key in value})
 
     return check
 
 
+def _expect(value: Any, kind: type | tuple[type, ...], name: str, noun: str) -> Any:
+    """The value, which must have this type."""
+    if not isinstance(value, kind):
+        raise ValueError(f"{name} must be {noun}, got {shortened(value)}")
+    return value
+
+
 def _range(low: float, high: float, above: bool) -> str:
     """Bounds in a message."""
+    if low > -LARGEST and high < LARGEST and not above:
+        return f"between {low:g} and {high:g}"
     least = f"{'above' if above else 'at least'} {low:g}" if low > -LARGEST else ""
     return " and ".join(filter(None, [least, f"at most {high:g}" if high < LARGEST else ""]))
 
 
 def shortened(value: Any) -> str:
     """A value in a message."""
-    shown = repr(value)
-    return shown if len(shown) <= 60 else f"{shown[:59]}…"
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:59]}…"

@@ -1,9 +1,9 @@
-"""The only place that checks input. Every message names the parameter, the rule, the value and the way out.
+"""Checks of input. Every error names the parameter, the rule, the value and the way out.
 
 `arrays` checks points, `bags` lists of arrays and long tables, `parameters` weights, labels, covariances and box limits, `values`
 single values, and `rows` arrays that may be on a GPU.
 
-May import: `_types`, `_messages`, `_engine`, `_columns`, `_frames`.
+May import: `_types`, `_messages`, `_engine` and `_frames`.
 """
 
 from reduset._validate.arrays import (
@@ -44,43 +44,3 @@ from reduset._validate.values import (
     tolerance,
     whole,
 )
-
-__all__ = [
-    "HEAVIEST",
-    "LARGEST_EXACT",
-    "SUBTRACT",
-    "as_numbers",
-    "at_least",
-    "bags",
-    "between",
-    "box",
-    "checked_rows",
-    "confidence",
-    "covariance",
-    "covariances",
-    "finite",
-    "flag",
-    "generator",
-    "hint_for",
-    "known",
-    "labelled",
-    "limits",
-    "listed",
-    "merged_integers",
-    "missing",
-    "naming_columns",
-    "of_estimator",
-    "one_of",
-    "points",
-    "positive",
-    "row_weights",
-    "same_columns",
-    "seeded",
-    "shortened",
-    "sparse_points",
-    "squares_summable",
-    "tolerance",
-    "warn_if_lying",
-    "weights",
-    "whole",
-]

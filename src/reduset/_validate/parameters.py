@@ -1,4 +1,4 @@
-"""Arrays that describe points: weights, labels, covariances, and the limits of boxes."""
+"""Arrays that belong to points: weights, labels, covariances, and limits of boxes."""
 
 from __future__ import annotations
 
@@ -10,38 +10,39 @@ from numpy.typing import NDArray
 from reduset._types import Array
 from reduset._validate.arrays import as_numbers
 
+LIGHTEST, HEAVIEST = 1e-140, 1e140  # weights whose squares can be summed
+MAX_ASYMMETRY, MIN_EIGENVALUE = 1e-8, 1e-14  # relative to the largest
+
 
 def weights(value: Any, count: int, name: str = "sample_weight", *, signed: bool = False, zero: bool = False) -> Array:
     """(count,) finite weights; non-negative unless ``signed``, and not all zero unless ``zero``."""
     array = as_numbers(value, name).astype(np.float64, copy=False)
     if array.shape != (count,):
         raise ValueError(f"{name} must have shape ({count},), one weight a point; got {array.shape}")
-    given, array = array, array[:1] if array.strides == (0,) else array  # one number is looked at once
-    if not np.isfinite(array).all():
-        where = int(np.flatnonzero(~np.isfinite(array))[0])
-        raise ValueError(f"{name} must be finite, got {array[where]} at position {where}")
+    given, array = array, array[:1] if array.strides == (0,) else array  # a broadcast number is checked once
+    finite = np.isfinite(array)
+    if not finite.all():
+        position = int(np.argmin(finite))
+        raise ValueError(f"{name} must be finite, got {array[position]} at position {position}")
     if not signed and (array < 0).any():
-        where = int(np.flatnonzero(array < 0)[0])
+        position = int(np.argmax(array < 0))
         raise ValueError(
-            f"{name} must not be negative, got {array[where]} at position {where}; "
+            f"{name} must not be negative, got {array[position]} at position {position}; "
             "for signed weights build KernelMean(atoms, weights, kernel)"
         )
     if not zero and not array.any():
-        raise ValueError(f"{name} must not be all zero" + ("" if signed else "; leave it out to weigh every point alike"))
+        raise ValueError(f"{name} must not be all zero" + ("" if signed else "; leave it out for equal weights"))
     return given
 
 
-LIGHTEST, HEAVIEST = 1e-140, 1e140  # weights whose squares can be summed
-
-
-def squares_summable(weight: float, rule: str, seen: str) -> None:
-    """Refuse weights whose squares leave the range of floating point, by the sum of their sizes or the largest of them."""
+def squares_summable(weight: float, rule: str, value: str) -> None:
+    """Raise an error for a sum of absolute weights, or a largest weight, whose square leaves the range of floating point."""
     if not LIGHTEST < weight < HEAVIEST:
-        raise ValueError(f"{rule} between {LIGHTEST:g} and {HEAVIEST:g}, for their squares to be finite; {seen}")
+        raise ValueError(f"{rule} between {LIGHTEST:g} and {HEAVIEST:g}, for their squares to be finite; {value}")
 
 
-def labelled(y: Any, sample_weight: Any, count: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.int64], NDArray[np.float64]]:
-    """(count,) labels, the classes (k,) in order, the number of each label's class, and (count,) weights, the largest 1."""
+def labelled(y: Any, sample_weight: Any, count: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.int64], Array]:
+    """(count,) labels, the (k,) sorted classes, the number of each label's class, and (count,) weights, the largest 1."""
     if y is None:
         raise ValueError("y must hold one label a row, got None; class proportions are learnt from labelled rows")
     labels = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y)
@@ -50,8 +51,8 @@ def labelled(y: Any, sample_weight: Any, count: int) -> tuple[NDArray[Any], NDAr
     if labels.shape != (count,):
         raise ValueError(f"y must have shape ({count},), one label a row of X; got {labels.shape}")
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
-        where = int(np.flatnonzero(~np.isfinite(labels))[0])
-        raise ValueError(f"y must hold no missing labels, got {labels[where]} in row {where}; drop such rows")
+        row = int(np.argmin(np.isfinite(labels)))
+        raise ValueError(f"y must hold no missing labels, got {labels[row]} in row {row}; drop such rows")
     if labels.dtype.kind == "f" and (labels != np.rint(labels)).any():
         raise ValueError("y must hold classes, got a continuous quantity (Unknown label type); bin it, or use whole numbers")
     try:
@@ -72,18 +73,18 @@ def labelled(y: Any, sample_weight: Any, count: int) -> tuple[NDArray[Any], NDAr
     return labels, classes, np.asarray(codes, np.int64), np.asarray(mass, np.float64)
 
 
-def covariance(value: Any, name: str = "covariance") -> NDArray[np.float64]:
+def covariance(value: Any, name: str = "covariance") -> Array:
     """A (d, d) symmetric positive definite matrix, or the (d,) variances of a diagonal one."""
     array = as_numbers(value, name).astype(np.float64)
     if array.ndim not in (1, 2) or array.shape[0] != array.shape[-1] or not len(array):
         raise ValueError(f"{name} must be a square matrix (d, d) or a vector of variances (d,), got shape {array.shape}")
     if not np.isfinite(array).all():
         raise ValueError(f"{name} must be finite")
-    if not np.allclose(array, array.T, rtol=1e-8, atol=1e-12 * float(np.abs(array).max())):
+    if not np.allclose(array, array.T, rtol=MAX_ASYMMETRY, atol=1e-12 * float(np.abs(array).max())):
         raise ValueError(f"{name} must be symmetric; use ({name} + {name}.T) / 2 if the difference is rounding")
     array = (array + array.T) / 2
     eigenvalues = np.sort(array) if array.ndim == 1 else np.linalg.eigvalsh(array)
-    if eigenvalues[0] <= 1e-14 * eigenvalues[-1]:
+    if eigenvalues[0] <= MIN_EIGENVALUE * eigenvalues[-1]:
         raise ValueError(
             f"{name} must be positive definite, its least eigenvalue is {eigenvalues[0]:.3g}; "
             "drop constant or repeated columns, or add a small diagonal"
@@ -91,10 +92,10 @@ def covariance(value: Any, name: str = "covariance") -> NDArray[np.float64]:
     return array
 
 
-def covariances(value: Any, count: int, dimension: int, name: str = "covariances") -> NDArray[np.float64]:
-    """(count, d, d) symmetric positive definite matrices, (count, d) or (count,) positive variances; the first at fault is named.
+def covariances(value: Any, count: int, dimension: int, name: str = "covariances") -> Array:
+    """(count, d, d) symmetric positive definite matrices, (count, d) or (count,) positive variances.
 
-    Repeated views (of one covariance for all) stay as they are.
+    Errors name the first invalid one. A broadcast view (one covariance for all) stays one.
     """
     array = as_numbers(value, name)
     array = array if array.dtype == np.float64 else array.astype(np.float64)
@@ -104,42 +105,43 @@ def covariances(value: Any, count: int, dimension: int, name: str = "covariances
             f"{name} must have shape {shapes[0]} (spherical: one variance a component), {shapes[1]} (diagonal) or {shapes[2]} "
             f"(full) for {count} means in {dimension} dimensions, got {array.shape}"
         )
-    once = array[:1] if array.strides[0] == 0 else array
-    if not np.isfinite(once).all():
-        where = int(np.flatnonzero(~np.isfinite(once.reshape(len(once), -1)).all(axis=1))[0])
-        raise ValueError(f"{name} must be finite, number {where} is not")
+    is_broadcast = array.strides[0] == 0
+    once = array[:1] if is_broadcast else array
+    finite = np.isfinite(once.reshape(len(once), -1)).all(axis=1)
+    if not finite.all():
+        raise ValueError(f"{name} must be finite, number {np.argmin(finite)} is not")
     if array.ndim < 3:
-        if not (once > 0).all():
-            where = int(np.flatnonzero(~(once.reshape(len(once), -1) > 0).all(axis=1))[0])
-            raise ValueError(
-                f"{name} must be variances above 0, number {where} has {np.min(once[where]):.3g}; leave out such components"
-            )
+        least = once.reshape(len(once), -1).min(axis=1)
+        if (least <= 0).any():
+            first = int(np.argmax(least <= 0))
+            raise ValueError(f"{name} must be variances above 0, number {first} has {least[first]:.3g}; drop such components")
         return array
-    gap = np.abs(once - once.transpose(0, 2, 1)).max(axis=(1, 2))
-    largest = np.abs(once).max(axis=(1, 2))
-    if (gap > 1e-8 * largest).any():
-        where = int(np.argmax(gap > 1e-8 * largest))
+    asymmetry = np.abs(once - once.transpose(0, 2, 1)).max(axis=(1, 2))
+    is_asymmetric = asymmetry > MAX_ASYMMETRY * np.abs(once).max(axis=(1, 2))
+    if is_asymmetric.any():
+        first = int(np.argmax(is_asymmetric))
         raise ValueError(
-            f"{name} must be symmetric, number {where} differs from its transpose by {gap[where]:.3g}; "
+            f"{name} must be symmetric, number {first} differs from its transpose by {asymmetry[first]:.3g}; "
             f"use ({name} + {name}.transpose(0, 2, 1)) / 2 if that is rounding"
         )
     diagonal = np.diagonal(once, axis1=1, axis2=2)
-    scale = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))  # the units of the columns are the user's own business
-    least, most = np.linalg.eigvalsh(once / (scale[:, :, None] * scale[:, None, :]))[:, [0, -1]].T
-    if (least <= 1e-14 * most).any():
-        where = int(np.argmax(least <= 1e-14 * most))
+    scale = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))  # the result does not depend on the units of the columns
+    least, largest = np.linalg.eigvalsh(once / (scale[:, :, None] * scale[:, None, :]))[:, [0, -1]].T
+    is_singular = least <= MIN_EIGENVALUE * largest
+    if is_singular.any():
+        first = int(np.argmax(is_singular))
         raise ValueError(
-            f"{name} must be positive definite, number {where} has the eigenvalue {least[where]:.3g} beside {most[where]:.3g} "
-            "(as a correlation); leave out such components, or add a small diagonal"
+            f"{name} must be positive definite, number {first} has eigenvalues from {least[first]:.3g} to {largest[first]:.3g} "
+            "(as a correlation); drop such components, or add a small diagonal"
         )
-    if gap.any():
+    if asymmetry.any():
         once = (once + once.transpose(0, 2, 1)) / 2
-        return np.broadcast_to(once, array.shape) if array.strides[0] == 0 else once
+        return np.broadcast_to(once, array.shape) if is_broadcast else once
     return array
 
 
 def limits(value: Any, name: str, dimension: int) -> tuple[Array, bool]:
-    """(q, d) limits, and whether they were given for a single box: d numbers, or one number where there is one column."""
+    """(q, d) limits, and whether they are of a single box: d numbers, or one number for one column."""
     array = np.asarray(as_numbers(value, name), np.float64)
     single = array.ndim < 2
     if array.ndim == 0 and dimension == 1:
@@ -147,28 +149,27 @@ def limits(value: Any, name: str, dimension: int) -> tuple[Array, bool]:
     if single and array.shape == (dimension,):
         array = array[None]
     if array.ndim != 2 or array.shape[1] != dimension or not len(array):
-        rows = f"; use {name}.reshape(-1, 1) for a box a number" if dimension == 1 and array.ndim == 1 else ""
+        way_out = f"; use {name}.reshape(-1, 1) for a box a number" if dimension == 1 and array.ndim == 1 else ""
         raise ValueError(
-            f"{name} must be {dimension} limits, one a column, or a row of these for every box, got shape {np.shape(value)}{rows}"
+            f"{name} must be {dimension} limits, one a column, or a row of these for every box, "
+            f"got shape {np.shape(value)}{way_out}"
         )
     if np.isnan(array).any():
-        raise ValueError(f"{name} must hold numbers, or infinity where there is no limit, got NaN in row {_first(np.isnan(array))}")
+        row = int(np.argmax(np.isnan(array).any(axis=1)))
+        raise ValueError(f"{name} must hold numbers, or infinity for no limit, got NaN in row {row}")
     return array, single
 
 
 def box(low: Any, high: Any, dimension: int) -> tuple[Array, Array, bool]:
-    """(q, d) lower and upper limits, one of them given once for all boxes if it is; and whether it is a single box."""
+    """(q, d) lower and upper limits, broadcast to the same number of boxes, and whether it is a single box."""
     (lower, one), (upper, other) = limits(low, "low", dimension), limits(high, "high", dimension)
     if len(lower) != len(upper) and 1 not in (len(lower), len(upper)):
         raise ValueError(f"low and high must have a row for every box, got {len(lower)} and {len(upper)} rows")
     lower, upper = np.broadcast_arrays(lower, upper)
-    if (lower > upper).any():
-        row = _first(lower > upper)
+    crossed = (lower > upper).any(axis=1)
+    if crossed.any():
+        row = int(np.argmax(crossed))
         raise ValueError(
             f"low must not exceed high, got {lower[row].tolist()} and {upper[row].tolist()} for box {row}; exchange them"
         )
     return lower, upper, one and other
-
-
-def _first(mask: NDArray[np.bool_]) -> int:
-    return int(np.argwhere(mask)[0][0])

@@ -1,4 +1,4 @@
-"""Single values: numbers in a range, names of options, seeds. Errors name the parameter, the rule, the value and the way out."""
+"""Single values: numbers in a range, names of options, seeds."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ def positive(value: Any, name: str, way_out: str = "") -> float:
 
 def tolerance(value: Any, name: str = "tol") -> float:
     """A relative error: a number between 0 and 1, since the zero function has a relative error of 1."""
-    number = positive(value, name, "it is a relative error, 0.01 for one percent")
+    way_out = "it is a relative error, 0.01 for one percent"
+    number = positive(value, name, way_out)
     if number >= 1:
-        raise ValueError(f"{name} must be below 1, got {value!r}; it is a relative error, 0.01 for one percent")
+        raise ValueError(f"{name} must be below 1, got {value!r}; {way_out}")
     return number
 
 
@@ -43,10 +44,10 @@ def finite(value: Any, name: str) -> float:
 
 
 def confidence(value: Any, name: str = "confidence") -> float:
-    """The share of cases in which an interval is to hold."""
+    """The coverage of an interval."""
     number = finite(value, name)
     if not 0 < number <= 0.999999:
-        raise ValueError(f"{name} must lie between 0 and 1, got {number}; the largest that can be measured is 0.999999")
+        raise ValueError(f"{name} must lie between 0 and 1, got {number}; at most 0.999999 is supported")
     return number
 
 
@@ -68,11 +69,11 @@ def flag(value: Any, name: str) -> bool:
 
 
 def one_of(value: Any, name: str, choices: Iterable[str], hints: Mapping[str, str] | None = None) -> str:
-    """One of the given names; ``hints`` recommends something else for other values that users may expect."""
-    known = sorted(choices)
-    if isinstance(value, str) and value in known:
+    """One of the given names; ``hints`` has recommendations for other values that users may expect."""
+    names = sorted(choices)
+    if isinstance(value, str) and value in names:
         return value
-    raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}; got {value!r}{hint_for(value, known, hints)}")
+    raise ValueError(f"{name} must be one of {', '.join(map(repr, names))}; got {value!r}{hint_for(value, names, hints)}")
 
 
 def hint_for(value: Any, choices: Iterable[str], hints: Mapping[str, str] | None = None) -> str:
@@ -93,7 +94,7 @@ def between(value: Any, name: str, low: float, high: float) -> float:
 
 
 def at_least(value: Any, name: str, low: float) -> float:
-    """A finite number from low on."""
+    """A finite number of at least low."""
     number = finite(value, name)
     if number < low:
         raise ValueError(f"{name} must be at least {low:g}, got {value!r}")
@@ -117,7 +118,7 @@ Seeded = TypeVar("Seeded", bound=Callable[..., Any])
 
 
 def seeded(target: Seeded) -> Seeded:
-    """A function, method or class that accepts `rng` and `random_state` for the one that it has; both raise a TypeError.
+    """A function, method or class that accepts its seed as `rng` or as `random_state`. Both raise a TypeError.
 
     A class accepts them in its constructor, and in `set_params` if it is an estimator.
     """
@@ -130,10 +131,12 @@ def seeded(target: Seeded) -> Seeded:
     return target
 
 
-def _renaming(function: Callable[..., Any], title: str, own: str | None = None) -> Any:
-    """The function with its seed under either name; ``own`` names the seed of a function that takes any keyword."""
-    name = _seed_name(function) if own is None else own
-    other, position = OTHER_NAME[name], _position(function, name)
+def _renaming(function: Callable[..., Any], title: str, name: str = "") -> Any:
+    """The function with its seed under either name; ``name`` is the seed of a function that takes any keyword."""
+    name = name or _seed_name(function)
+    other, parameters = OTHER_NAME[name], inspect.signature(function).parameters
+    by_position = name in parameters and parameters[name].kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
+    position = list(parameters).index(name) if by_position else None
 
     @wraps(function)
     def renamed(*args: Any, **kwargs: Any) -> Any:
@@ -151,10 +154,3 @@ def _renaming(function: Callable[..., Any], title: str, own: str | None = None) 
 def _seed_name(function: Callable[..., Any]) -> str:
     (name,) = OTHER_NAME.keys() & inspect.signature(function).parameters.keys()
     return name
-
-
-def _position(function: Callable[..., Any], name: str) -> int | None:
-    """The place of a parameter that can be passed by position."""
-    parameters = inspect.signature(function).parameters
-    found = parameters.get(name)
-    return list(parameters).index(name) if found is not None and found.kind is found.POSITIONAL_OR_KEYWORD else None

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.lib import format as npy
 
+from reduset._archive import npy_header
 from reduset.io.guard import check_bomb, check_room
 from reduset.io.reader import Block, FileReader, Format, Numbers, ReadOptions, block_of, encode, kind_of_dtype
 from reduset.io.table import FileError, listed, nearest, one_line
@@ -26,12 +27,11 @@ class _Header(NamedTuple):
 
     @classmethod
     def read(cls, path: str, stream: Any, title: str) -> _Header:
-        """The header of an array, by NumPy, in a known version."""
-        version = npy.read_magic(stream)
-        read = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}.get(version)
-        if read is None:
-            raise FileError(f"{path}: {title} is written in version {version} of the format, which is not read")
-        return cls(*read(stream))
+        """The header of an array."""
+        try:
+            return cls(*npy_header(stream, title))
+        except ValueError as error:
+            raise FileError(f"{path}: {one_line(error)}") from error
 
     def check(self, path: str, available: int, title: str) -> int:
         """The number of bytes, after checking that values are plain and all of them are in the file."""
