@@ -139,9 +139,8 @@ def test_an_error_that_was_asked_for_is_kept_nineteen_times_in_twenty():
 
 
 def test_an_error_that_is_not_reached_is_told(monkeypatch):
-    from reduset._engine import oblique_boxes
 
-    monkeypatch.setattr(oblique_boxes, "MOST", 1 << 14)
+    monkeypatch.setattr("reduset._engine.boxes.MAX_POINTS", 1 << 14)
     mean = mean_of(Gaussian(0.6, covariance=np.eye(3) + 0.3), 3)
     with pytest.warns(NotReachedWarning, match="tol=1e-10"):
         mean.integrate_box([-1.0] * 3, [1.0] * 3, tol=1e-10)

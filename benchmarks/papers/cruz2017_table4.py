@@ -23,7 +23,7 @@ from reduset.select import ColumnNorm, Herding, KCenter, KMeans, Random
 TITLE = "Cruz Cortés & Scott 2017, Table IV: growth of the selection with n"
 TIMED = True
 SOURCES = ("select/kcenter.py", "select/random.py", "select/kmeans.py", "select/columnnorm.py", "select/herding.py",
-           "_engine/farthest.py", "_engine/lloyd.py", "_engine/sums.py")  # fmt: skip
+           "_engine/farthest.py", "_engine/k_means.py", "_engine/sums.py")  # fmt: skip
 
 
 def column_norms(mean: KernelMean, atoms: int) -> np.ndarray:

@@ -28,7 +28,7 @@ SOURCES = (
     "select/kmeans.py",
     "select/shadow.py",
     "select/thinning.py",
-    "_engine/lloyd.py",
+    "_engine/k_means.py",
     "_engine/balance.py",
 )
 

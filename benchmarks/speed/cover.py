@@ -17,7 +17,7 @@ from benchmarks._lib import medians, table
 from reduset._engine import FarthestFirst, Frame, HostRows, LazyCover
 
 TITLE = "Covers of embeddings on the processor"
-SOURCES = ("_engine/lazy_cover.py", "_engine/farthest.py", "_engine/row_places.py")
+SOURCES = ("_engine/lazy_cover.py", "_engine/farthest.py", "_engine/host_rows.py")
 
 # distribution, rows, columns, type, rows chosen
 FULL = [

@@ -20,7 +20,7 @@ from reduset import KernelMean
 from reduset.density import SparseKernelDensity
 
 TITLE = "Densities in the tails"
-SOURCES = ("density", "_engine/leaves.py", "_engine/near.py", "_engine/sums.py")
+SOURCES = ("density", "_engine/leaves.py", "_engine/leaf_sums.py", "_engine/sums.py")
 
 ROWS, QUERIES = 100_000, 2_000
 QUICK_ROWS, QUICK_QUERIES, QUICK_COLUMNS, QUICK_SETS = 5_000, 500, (2,), ("cytometry", "Cauchy")

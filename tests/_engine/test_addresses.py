@@ -10,10 +10,21 @@ import pytest
 from numba import njit
 from numba.core.errors import TypingError
 
-from reduset._engine.addresses import addressed, row, strip
-from reduset._engine.compiled import report_compilation
-from reduset._engine.depths import LINEAR, LOGARITHM, ROOT, TABLE, depths_at, pulls_at, to_depths
-from reduset._engine.gaps import CITYBLOCK, SOFT_CITYBLOCK, SQUARED, gaps_at, to_gaps
+from reduset._engine.compiled import addressed, report_compilation, row, strip
+from reduset._engine.distances import (
+    CITYBLOCK,
+    LINEAR,
+    LOGARITHM,
+    ROOT,
+    SOFT_CITYBLOCK,
+    SQUARED,
+    TABLE,
+    distances_at,
+    exponents_at,
+    pulls_at,
+    to_distances,
+    to_exponents,
+)
 from reduset._engine.profile import Profile
 
 
@@ -32,12 +43,12 @@ def _row_of(matrix, index, out):
 
 @njit
 def _gap_of(gaps, Z, query, t):
-    to_gaps(gaps, Z, 0, Z.shape[1], Z.shape[1], query, t)
+    to_distances(gaps, Z, 0, Z.shape[1], Z.shape[1], query, t)
 
 
 @njit
 def _depths_of(depths, exponent, table, step, t):
-    to_depths(depths, exponent, table, step, t, len(t))
+    to_exponents(depths, exponent, table, step, t, len(t))
 
 
 def test_a_strip_is_a_piece_of_the_numbers_as_they_lie():
@@ -60,20 +71,20 @@ def test_a_row_is_a_view():
 def test_arrays_that_do_not_lie_row_after_row_are_refused(lies):
     X = lies(np.ones((4, 6)))
     with pytest.raises(TypingError, match="row after row"):
-        _gap_of(gaps_at(SQUARED, np.float64), X, np.zeros(4), np.empty(6))
+        _gap_of(distances_at(SQUARED, np.float64), X, np.zeros(4), np.empty(6))
     with pytest.raises(TypingError, match="row after row"):
         _strip_of(X, 0, 2)
 
 
 def test_two_precisions_at_once_are_refused():
     with pytest.raises(TypingError, match="one precision"):
-        _gap_of(gaps_at(SQUARED, np.float64), np.ones((2, 3)), np.zeros(2, np.float32), np.empty(3))
+        _gap_of(distances_at(SQUARED, np.float64), np.ones((2, 3)), np.zeros(2, np.float32), np.empty(3))
 
 
 def test_what_has_no_loop_in_single_precision_says_so():
     with pytest.raises(TypeError, match="single precision"):
-        gaps_at(SOFT_CITYBLOCK, np.float32)
-    for at in (depths_at, pulls_at):
+        distances_at(SOFT_CITYBLOCK, np.float32)
+    for at in (exponents_at, pulls_at):
         with pytest.raises(TypeError, match="single precision"):
             at(TABLE, np.float32)
 
@@ -84,7 +95,7 @@ def test_single_precision_is_that_of_the_coordinates(metric, d):
     rng = np.random.default_rng(d)
     Z, q = rng.normal(size=(d, 50)).astype(np.float32), rng.normal(size=d).astype(np.float32)
     t = np.empty(50, np.float32)
-    _gap_of(gaps_at(metric, np.float32), Z, q, t)
+    _gap_of(distances_at(metric, np.float32), Z, q, t)
     u = np.abs(Z.astype(float) - q[:, None])
     np.testing.assert_allclose(t, (u**2).sum(0) if metric == SQUARED else u.sum(0), rtol=1e-6)
 
@@ -93,21 +104,21 @@ def test_single_precision_is_that_of_the_coordinates(metric, d):
 def test_depths_in_single_precision(family, depth):
     t = np.geomspace(1e-6, 1e6, 200).astype(np.float32)
     expected = depth(t.astype(float))
-    _depths_of(*Profile(family=family, exponent=2.5).deepening(np.float32), t)
+    _depths_of(*Profile(family=family, exponent=2.5).exponent_arguments(np.float32), t)
     np.testing.assert_allclose(t, expected, rtol=3e-7, atol=3e-7)  # 1 + t is rounded
 
 
 def test_the_gap_of_a_gaussian_is_its_depth():
-    assert depths_at(LINEAR, np.float32) == depths_at(LINEAR, np.float64) == 0
+    assert exponents_at(LINEAR, np.float32) == exponents_at(LINEAR, np.float64) == 0
     t = np.array([0.0, 2.0])
-    Profile().to_depths(t)
+    Profile().to_exponents(t)
     np.testing.assert_array_equal(t, [0, 2])
 
 
 def test_an_address_is_compiled_for_once_whoever_asks():
     told = []
 
-    @addressed(gaps_arguments)
+    @addressed(distance_arguments)
     def loop(Z, stride, count, d, query, t):
         for i in range(count):
             t[i] = Z[i]
@@ -119,10 +130,10 @@ def test_an_address_is_compiled_for_once_whoever_asks():
     assert loop.at(np.float32) not in addresses
 
 
-def gaps_arguments(real):
-    from reduset._engine.gaps import _arguments
+def distance_arguments(real):
+    from reduset._engine.distances import _distance_arguments
 
-    return _arguments(real)
+    return _distance_arguments(real)
 
 
 @pytest.mark.slow

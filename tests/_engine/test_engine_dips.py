@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reduset._engine import valley_depths
-from reduset._engine.dips import BEYOND, BINS, ENOUGH, SILVERMAN, TAIL
+from reduset._engine.valleys import BEYOND, BINS, ENOUGH, SILVERMAN, TAIL
 
 
 def slow_dip(a, b, stands_a, stands_b, finest):

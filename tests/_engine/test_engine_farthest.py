@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import reference
+from reduset._engine.distances import CITYBLOCK, SQUARED
 from reduset._engine.farthest import FarthestFirst
-from reduset._engine.gaps import CITYBLOCK, SQUARED
 from reduset._engine.leaves import LEAF, build_leaves
 from reduset._engine.neighbours import nearest
 from reduset._engine.profile import Frame

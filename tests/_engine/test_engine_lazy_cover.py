@@ -63,7 +63,7 @@ def test_choices_and_radii_are_those_of_the_definition(kind, dtype, looks):
     exact = rows.astype(np.float64)
     chosen, at, expected = by_definition(exact, exact[[3]], 60)
     assert cover.indices == chosen
-    np.testing.assert_array_equal(cover.gaps, at)
+    np.testing.assert_array_equal(cover.distances, at)
     assert left == expected
 
 
@@ -76,7 +76,7 @@ def test_any_number_of_rows_and_columns(n, d, most, kind, seed):
     left = cover.extend(most)
     chosen, at, expected = by_definition(rows, rows[:1], most)
     assert (cover.indices, left) == (chosen, expected)
-    np.testing.assert_array_equal(cover.gaps, at)
+    np.testing.assert_array_equal(cover.distances, at)
 
 
 def test_going_on_is_what_going_all_the_way_at_once_is(looks):
@@ -87,7 +87,7 @@ def test_going_on_is_what_going_all_the_way_at_once_is(looks):
     whole = one.extend(50)
     for _ in range(5):
         last = two.extend(10)
-    assert (two.indices, two.gaps, last) == (one.indices, one.gaps, whole)
+    assert (two.indices, two.distances, last) == (one.indices, one.distances, whole)
 
 
 def test_a_radius_ends_it_when_no_row_is_farther(looks):

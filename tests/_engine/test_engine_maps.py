@@ -6,8 +6,8 @@ import pytest
 from cases import KERNELS
 from reduset import set_threads
 from reduset._engine import CITYBLOCK, SQUARED, Frame, KernelMaps, Profile, assigned_distances, gram, product_matrix
-from reduset._engine.depths import LOGARITHM, ROOT
-from reduset._engine.packed import varying_columns
+from reduset._engine.centre_distances import varying_columns
+from reduset._engine.distances import LOGARITHM, ROOT
 
 RADIAL = [name for name in KERNELS if name != "function"]
 PROFILES = [Profile(), Profile(family=ROOT), Profile(family=LOGARITHM, exponent=2.0)]

@@ -7,7 +7,7 @@ import reference
 from cases import COVARIANCE
 from reduset import Gaussian, Laplacian, Matern, Student, set_threads
 from reduset._engine import LeafSums
-from reduset._engine.gaps import SOFT_CITYBLOCK
+from reduset._engine.distances import SOFT_CITYBLOCK
 from reduset._engine.profile import Frame, Profile
 
 KERNELS = {

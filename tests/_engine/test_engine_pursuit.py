@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from reduset import Gaussian
-from reduset._engine.pursuit import Pursuit
+from reduset._engine.factor import Pursuit
 
 
 @pytest.mark.parametrize("width", [1.1, 3.0, 30.0])

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 import reference
 from cases import KERNELS, cloud
 from reduset import set_threads
-from reduset._engine.gaps import CITYBLOCK, SOFT_CITYBLOCK, SQUARED
+from reduset._engine.distances import CITYBLOCK, SOFT_CITYBLOCK, SQUARED
+from reduset._engine.histograms import BINS, OCTAVES, distance_histograms, distance_nodes
 from reduset._engine.profile import Frame
-from reduset._engine.radii import BINS, OCTAVES, distance_histograms, distance_nodes
 from reduset.kernels import RadialKernel
 
 RADIAL = {name: kernel for name, kernel in KERNELS.items() if isinstance(kernel, RadialKernel)}
@@ -20,9 +20,9 @@ UNIT = Frame(np.zeros(1), 1.0)
 BIN = 2.0**-5  # the width of a bin, as a share of its gap
 
 
-def depths_at(profile, gaps):
+def exponents_at(profile, gaps):
     t = np.array(gaps, np.float64)
-    profile.to_depths(t)
+    profile.to_exponents(t)
     return t
 
 
@@ -44,7 +44,7 @@ def test_sums_over_one_histogram_are_the_kernel_sums_for_every_bandwidth(kernel,
     if metric == SOFT_CITYBLOCK:
         ratio = 1.0  # a gap that does not scale
     counts = distance_histograms(X, w, Q, narrow.frame(X, shape), metric)
-    depths = depths_at(shape.profile, distance_nodes() / ratio ** (2 if metric == SQUARED else 1))
+    depths = exponents_at(shape.profile, distance_nodes() / ratio ** (2 if metric == SQUARED else 1))
     found = counts @ np.exp(-depths)
     wide = replace(narrow, bandwidth=narrow.width * ratio)
     values = (reference.bump if part == "bump" else reference.product_shape)(wide, Q, X)

@@ -3,8 +3,7 @@
 import numpy as np
 
 from reduset._engine import Frame
-from reduset._engine.neighbours import nearest
-from reduset._engine.ranks import Ranks
+from reduset._engine.neighbours import Ranks, nearest
 
 
 def test_single_precision_never_decides_what_it_cannot_tell():

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import reference
-from reduset._engine.seeds import draw_seeds
+from reduset._engine.k_means import draw_seeds
 
 
 def drawn(Z, w, luck):

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reduset import set_threads
-from reduset._engine import Frame, shadow_products
-from reduset._engine.shadow_products import shadows_by_products
+from reduset._engine import Frame
+from reduset._engine.shadows import ROWS_PER_BLOCK, shadows_by_products
 
 
 def shadows(Z, reach):
@@ -44,7 +44,7 @@ def test_centres_and_owners_are_those_of_the_definition(seed, n, d, spread):
         assert_same(Z, reach)
 
 
-@pytest.mark.parametrize("n", [shadow_products.ROWS - 1, shadow_products.ROWS + 1, 3 * shadow_products.ROWS])
+@pytest.mark.parametrize("n", [ROWS_PER_BLOCK - 1, ROWS_PER_BLOCK + 1, 3 * ROWS_PER_BLOCK])
 @pytest.mark.parametrize("reach", [0.4, 0.8, 1.2])
 def test_blocks_do_not_show(n, reach):
     assert_same(np.random.default_rng(n).normal(size=(n, 48)) / np.sqrt(96), reach)

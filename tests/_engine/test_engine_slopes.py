@@ -10,7 +10,7 @@ import reduset
 import reference
 from reduset import Gaussian, Laplacian, Student
 from reduset._engine import sums
-from reduset._engine.depths import LINEAR, LOGARITHM, ROOT, TABLE, pulls_at, to_pulls
+from reduset._engine.distances import LINEAR, LOGARITHM, ROOT, TABLE, pulls_at, to_pulls
 from reduset._engine.profile import Profile
 
 # the product in L2 of a Student needs a > d/4; a table stands for those without a closed form
@@ -188,7 +188,7 @@ def test_pulls_are_the_derivative_of_the_depth(family, exponent):
 
     def depth(t):
         t = t.copy()
-        profile.to_depths(t)
+        profile.to_exponents(t)
         return t
 
     pull = np.ones_like(gap)

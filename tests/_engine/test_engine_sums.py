@@ -11,14 +11,14 @@ from numba import njit
 import reduset
 import reference
 from reduset import Gaussian, Laplacian, Student
-from reduset._engine import precision as limits
+from reduset._engine import profile as limits
 from reduset._engine import sums
 from reduset._engine.arithmetic import exp_minus, log_of, turn
+from reduset._engine.distances import distances_at, to_distances
 from reduset._engine.farthest import FarthestFirst
-from reduset._engine.gaps import gaps_at, to_gaps
+from reduset._engine.fourier import fourier_sums
 from reduset._engine.neighbours import nearest
 from reduset._engine.profile import Frame, Profile
-from reduset._engine.waves import fourier_sums
 
 DIMENSIONS = (1, 2, 3, 5, 16, 17, 50, 100)
 BUMPS = {
@@ -86,7 +86,7 @@ def _turn_each(t):
 
 @njit
 def _gaps_of_some(gaps, Z, query, t):
-    to_gaps(gaps, Z, 2, Z.shape[1], 33, query, t)
+    to_distances(gaps, Z, 2, Z.shape[1], 33, query, t)
 
 
 @pytest.mark.parametrize(("dtype", "limit", "accuracy"), [(np.float32, 87.0, 2e-7), (np.float64, 708.0, 1e-15)])
@@ -141,7 +141,7 @@ def test_gaps_are_the_sums_over_coordinates(metric, d):
     u = np.abs(X - q)
     expected = [(u**2).sum(1), u.sum(1), (u - np.log1p(u)).sum(1)][metric]
     t = np.empty(40)
-    _gaps_of_some(gaps_at(metric, np.float64), np.ascontiguousarray(X.T), q, t)
+    _gaps_of_some(distances_at(metric, np.float64), np.ascontiguousarray(X.T), q, t)
     assert np.allclose(t[:33], expected[2:35], rtol=1e-14, atol=1e-15 * d)
 
 
@@ -151,7 +151,7 @@ def test_depths_of_a_table_follow_its_spline_and_then_a_power_law():
     profile = Profile(family=3, table=table, step=0.01)
     x = np.linspace(0, 5, 97)
     t = np.expm1(x) ** 2
-    profile.to_depths(t)
+    profile.to_exponents(t)
     assert np.allclose(t, np.where(x <= 3, x**2, 9 + 6 * (x - 3)), rtol=1e-11, atol=1e-12)
 
 

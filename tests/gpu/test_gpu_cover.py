@@ -39,10 +39,10 @@ def test_rows_and_gaps_are_those_of_the_processor(kind, dtype, n, d, cosine):
     left = [traversal.extend(80) for traversal in covers]
     host, device = covers
     if cosine:  # lengths are added up in another order: the last digit of a distance may be another
-        np.testing.assert_allclose(device.gaps, host.gaps, rtol=1e-9, atol=1e-15)
+        np.testing.assert_allclose(device.distances, host.distances, rtol=1e-9, atol=1e-15)
     else:
         assert device.indices == host.indices
-        np.testing.assert_array_equal(device.gaps, host.gaps)
+        np.testing.assert_array_equal(device.distances, host.distances)
         assert left[0] == left[1]
 
 

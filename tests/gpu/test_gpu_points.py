@@ -6,7 +6,7 @@ import pytest
 from reduset import Gaussian, KernelMean, Laplacian, Matern, Student, compress
 from reduset._engine import DevicePoints, Frame, cluster_sums, fourier_sums, nearest
 from reduset._engine.cuda import chunks, sums, waves
-from reduset._engine.gaps import CITYBLOCK, SQUARED
+from reduset._engine.distances import CITYBLOCK, SQUARED
 from reduset._validate import rows as _rows
 
 pytestmark = pytest.mark.gpu

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import reference_select as reference
 from reduset import FunctionKernel, Gaussian, KernelMean, Laplacian, Student, compress
-from reduset._engine.pursuit import Pursuit, order_by_energy
+from reduset._engine.factor import Pursuit, order_by_energy
 from reduset.select import Greedy, Herding, Random, candidates
 from reduset.select.herding import REPEATS
 

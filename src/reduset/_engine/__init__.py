@@ -71,59 +71,50 @@ from reduset._engine import costs
 
 if TYPE_CHECKING:
     from reduset._engine.balance import balance_lists, balance_products
-    from reduset._engine.blas import single_threaded_blas
-    from reduset._engine.boxes import box_sums, normal_tail
+    from reduset._engine.boxes import box_sums, normal_tail, oblique_box_sums
     from reduset._engine.cached import cached_property
-    from reduset._engine.centre_gaps import assigned_distances, has_single_products
-    from reduset._engine.coincident import rows_not_among
+    from reduset._engine.centre_distances import assigned_distances, has_single_products
     from reduset._engine.columnwise import columnwise_gram
     from reduset._engine.compiled import report_compilation
     from reduset._engine.components import Components, Moments, component_logs, component_sums
-    from reduset._engine.covariances import LOG_2PI, as_diagonal, as_full, from_lower_rows, is_shared, log_determinants, log_peaks
+    from reduset._engine.covariances import (
+        LOG_2PI,
+        as_diagonal,
+        as_full,
+        from_lower_rows,
+        from_whitened,
+        is_shared,
+        log_determinants,
+        log_peaks,
+        whitened_gradients,
+    )
     from reduset._engine.cuda.arrays import as_cupy, as_given, on_device, require_cpu
     from reduset._engine.cuda.depths import to_device_of
     from reduset._engine.cuda.device_rows import DeviceRows
     from reduset._engine.cuda.points import DevicePoints, column_of, device_of, rows_of, take_on_device
-    from reduset._engine.depths import LOGARITHM, ROOT, TABLE
     from reduset._engine.device import get_device, set_device
-    from reduset._engine.dips import valley_depths
-    from reduset._engine.draws import random_rows, rows_by_weight
+    from reduset._engine.distances import CITYBLOCK, LOGARITHM, ROOT, SOFT_CITYBLOCK, SQUARED, TABLE
     from reduset._engine.exchanging import ColumnGoals, exchange
-    from reduset._engine.factor import cholesky_dropping, pivot_floor
+    from reduset._engine.factor import Pursuit, cholesky_dropping, order_by_energy, pivot_floor
     from reduset._engine.farthest import FarthestFirst
-    from reduset._engine.gaps import CITYBLOCK, SOFT_CITYBLOCK, SQUARED
-    from reduset._engine.label_sums import LabelSums
+    from reduset._engine.fourier import fourier_sums
+    from reduset._engine.histograms import distance_histograms, distance_nodes
+    from reduset._engine.host_rows import HostRows, rows_in_place
+    from reduset._engine.k_means import LabelSums, cluster_sums, draw_seeds
+    from reduset._engine.kernel_blocks import KernelMaps, UseGram, gram_blocks, product_matrix
     from reduset._engine.lazy_cover import LazyCover, to_numpy
+    from reduset._engine.leaf_sums import LeafSums
     from reduset._engine.leaves import Leaves, build_leaves, leaf_order
-    from reduset._engine.lloyd import cluster_sums
-    from reduset._engine.maps import KernelMaps, product_matrix
     from reduset._engine.memory import physical_memory
-    from reduset._engine.near import LeafSums
-    from reduset._engine.neighbours import LeafCover, leaves_for, nearest, nearest_by_block
-    from reduset._engine.oblique_boxes import oblique_box_sums
-    from reduset._engine.passes import (
-        BlockRows,
-        add,
-        each_column,
-        held_rows,
-        in_blocks,
-        in_memory,
-        map_rows,
-        over_blocks,
-    )
+    from reduset._engine.neighbours import LeafCover, array_module, leaves_for, nearest, nearest_by_block
+    from reduset._engine.passes import BlockRows, add, each_column, held_rows, in_blocks, in_memory, map_rows, over_blocks
     from reduset._engine.profile import Frame, Profile
-    from reduset._engine.pursuit import Pursuit, order_by_energy
-    from reduset._engine.radii import distance_histograms, distance_nodes
-    from reduset._engine.ranks import array_module
-    from reduset._engine.row_places import HostRows, rows_in_place
-    from reduset._engine.seeds import draw_seeds
+    from reduset._engine.rows import random_rows, rows_by_weight, rows_not_among
     from reduset._engine.shadows import shadow_centres
     from reduset._engine.strata import equal_mass_strata
     from reduset._engine.sums import gradient_sums, gram, gram_by_rows, kernel_sums, log_sums
-    from reduset._engine.sweep import UseGram, gram_blocks
-    from reduset._engine.threads import blocks, get_threads, row_blocks, run_all, set_threads, thread_limit
-    from reduset._engine.waves import fourier_sums
-    from reduset._engine.whitened import from_whitened, whitened_gradients
+    from reduset._engine.threads import blocks, get_threads, row_blocks, run_all, set_threads, single_threaded_blas, thread_limit
+    from reduset._engine.valleys import valley_depths
     from reduset._engine.windows import WindowSums
 
 __all__ = ["fourier_sums", "gradient_sums", "gram", "gram_blocks", "gram_by_rows", "kernel_sums", "log_sums"]
@@ -175,50 +166,41 @@ __all__ += [
 
 _HOMES = {
     "balance": "balance_lists balance_products",
-    "blas": "single_threaded_blas",
-    "boxes": "box_sums normal_tail",
+    "boxes": "box_sums normal_tail oblique_box_sums",
     "cached": "cached_property",
-    "centre_gaps": "has_single_products assigned_distances",
-    "coincident": "rows_not_among",
+    "centre_distances": "assigned_distances has_single_products",
     "columnwise": "columnwise_gram",
     "compiled": "report_compilation",
     "components": "Components Moments component_logs component_sums",
-    "covariances": "LOG_2PI as_diagonal as_full from_lower_rows is_shared log_determinants log_peaks",
+    "covariances": "LOG_2PI as_diagonal as_full from_lower_rows from_whitened is_shared"
+    " log_determinants log_peaks whitened_gradients",
     "cuda.arrays": "as_cupy as_given on_device require_cpu",
     "cuda.depths": "to_device_of",
     "cuda.device_rows": "DeviceRows",
     "cuda.points": "DevicePoints column_of device_of rows_of take_on_device",
-    "depths": "LOGARITHM ROOT TABLE",
     "device": "get_device set_device",
-    "dips": "valley_depths",
-    "draws": "random_rows rows_by_weight",
+    "distances": "CITYBLOCK LOGARITHM ROOT SOFT_CITYBLOCK SQUARED TABLE",
     "exchanging": "ColumnGoals exchange",
-    "factor": "cholesky_dropping pivot_floor",
+    "factor": "Pursuit cholesky_dropping order_by_energy pivot_floor",
     "farthest": "FarthestFirst",
-    "gaps": "CITYBLOCK SOFT_CITYBLOCK SQUARED",
-    "label_sums": "LabelSums",
-    "lloyd": "cluster_sums",
-    "maps": "KernelMaps product_matrix",
+    "fourier": "fourier_sums",
+    "histograms": "distance_histograms distance_nodes",
+    "host_rows": "HostRows rows_in_place",
+    "k_means": "LabelSums cluster_sums draw_seeds",
+    "kernel_blocks": "KernelMaps UseGram gram_blocks product_matrix",
     "lazy_cover": "LazyCover to_numpy",
-    "leaves": "Leaves leaf_order build_leaves",
+    "leaf_sums": "LeafSums",
+    "leaves": "Leaves build_leaves leaf_order",
     "memory": "physical_memory",
-    "near": "LeafSums",
-    "neighbours": "LeafCover nearest_by_block leaves_for nearest",
-    "oblique_boxes": "oblique_box_sums",
-    "profile": "Frame Profile",
+    "neighbours": "LeafCover array_module leaves_for nearest nearest_by_block",
     "passes": "BlockRows add each_column held_rows in_blocks in_memory map_rows over_blocks",
-    "pursuit": "Pursuit order_by_energy",
-    "radii": "distance_histograms distance_nodes",
-    "row_places": "HostRows rows_in_place",
-    "ranks": "array_module",
-    "seeds": "draw_seeds",
+    "profile": "Frame Profile",
+    "rows": "random_rows rows_by_weight rows_not_among",
     "shadows": "shadow_centres",
     "strata": "equal_mass_strata",
     "sums": "gradient_sums gram gram_by_rows kernel_sums log_sums",
-    "sweep": "UseGram gram_blocks",
-    "threads": "blocks get_threads row_blocks run_all set_threads thread_limit",
-    "waves": "fourier_sums",
-    "whitened": "from_whitened whitened_gradients",
+    "threads": "blocks get_threads row_blocks run_all set_threads single_threaded_blas thread_limit",
+    "valleys": "valley_depths",
     "windows": "WindowSums",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}

@@ -11,11 +11,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from reduset._engine.addresses import row, strip
 from reduset._engine.arithmetic import FAST, exp_minus
-from reduset._engine.compiled import compiled, inner
-from reduset._engine.depths import to_depths
-from reduset._engine.gaps import to_gaps
+from reduset._engine.compiled import compiled, inner, row, strip
+from reduset._engine.distances import to_distances, to_exponents
 from reduset._engine.profile import Profile
 from reduset._types import Array, Floats
 
@@ -45,12 +43,12 @@ def balance_products(K, luck, confidence, signs):
 
 
 @inner(fastmath=FAST)
-def _add_products(sign, query, Z, start, gaps, depths, exponent, table, step, t, sums):
+def _add_products(sign, query, Z, start, distances, exponents, exponent, table, step, t, sums):
     """sums[j] += sign·g(query, column j of Z) for all columns from ``start`` on."""
     count = Z.shape[1] - start
-    to_gaps(gaps, Z, start, Z.shape[1], count, query, t)
-    if depths != 0:
-        to_depths(depths, exponent, table, step, t, count)
+    to_distances(distances, Z, start, Z.shape[1], count, query, t)
+    if exponents != 0:
+        to_exponents(exponents, exponent, table, step, t, count)
     later = strip(sums, start, count)
     for j in range(count):
         later[j] += sign * exp_minus(t[j])
@@ -61,11 +59,11 @@ def balance_lists(Z: Floats, profile: Profile, luck: Array, confidence: float, k
 
     ``kept`` (k, p) becomes the position in its list of the point of each pair that stays.
     """
-    _balance_lists(Z, *profile.values(Z.dtype.type), luck, confidence, kept)
+    _balance_lists(Z, *profile.value_arguments(Z.dtype.type), luck, confidence, kept)
 
 
 @compiled(fastmath=FAST)
-def _balance_lists(Z, gaps, depths, exponent, table, step, luck, confidence, kept):
+def _balance_lists(Z, distances, exponents, exponent, table, step, luck, confidence, kept):
     length = len(Z) // len(luck)
     pairs = luck.shape[1]
     sums = np.empty(2 * pairs)  # of ψ with each point: a pair's product with it is the difference of two
@@ -78,12 +76,12 @@ def _balance_lists(Z, gaps, depths, exponent, table, step, luck, confidence, kep
         spread = 0.0
         for i in range(pairs):
             first, second = 2 * i, 2 * i + 1
-            to_gaps(gaps, columns, second, 2 * pairs, 1, row(rows, first), one)
-            if depths != 0:
-                to_depths(depths, exponent, table, step, one, 1)
+            to_distances(distances, columns, second, 2 * pairs, 1, row(rows, first), one)
+            if exponents != 0:
+                to_exponents(exponents, exponent, table, step, one, 1)
             along = sums[first] - sums[second]
             sign, spread = _draw(2 - 2 * exp_minus(one[0]), along, luck[k, i], confidence, spread)
             if i + 1 < pairs:
-                _add_products(sign, row(rows, first), columns, second + 1, gaps, depths, exponent, table, step, t, sums)
-                _add_products(-sign, row(rows, second), columns, second + 1, gaps, depths, exponent, table, step, t, sums)
+                _add_products(sign, row(rows, first), columns, second + 1, distances, exponents, exponent, table, step, t, sums)
+                _add_products(-sign, row(rows, second), columns, second + 1, distances, exponents, exponent, table, step, t, sums)
             kept[k, i] = first if sign > 0 else second

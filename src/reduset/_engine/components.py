@@ -37,7 +37,7 @@ from reduset._engine.covariances import (
 from reduset._engine.ellipsoids import (
     closest_of_pairs,
     closest_of_points,
-    depths_at,
+    log_sums_at,
     pair_moments,
     pair_products,
     point_moments,
@@ -162,13 +162,13 @@ class Components:
         own = np.einsum("ij,ij->i", here, here)
 
         def some(k: int, a: int, b: int) -> None:
-            gaps = here @ self.columns[:, a:b]
-            gaps *= -2.0
-            gaps += own[:, None]
-            gaps += self._lengths[a:b]
-            np.maximum(gaps, 0.0, out=gaps)
-            gaps *= steep[:, None]
-            use(k, a, b, np.exp(gaps, out=gaps))
+            squares = here @ self.columns[:, a:b]
+            squares *= -2.0
+            squares += own[:, None]
+            squares += self._lengths[a:b]
+            np.maximum(squares, 0.0, out=squares)
+            squares *= steep[:, None]
+            use(k, a, b, np.exp(squares, out=squares))
 
         self._lengths  # noqa: B018  # once, before the threads would all compute it
         run_all([partial(some, k, a, b) for k, (a, b) in enumerate(blocks(self.size, BLAS_ROWS))], blas=True)
@@ -328,7 +328,7 @@ def component_logs(queries: Any, weights: Array, places: Array, covariances: Arr
     out[0] = np.inf
 
     def some(columns: Array, part: Array, *facing: Array) -> None:
-        depths_at(columns, 0, columns.shape[1], *facing, logs, weights, part)
+        log_sums_at(columns, 0, columns.shape[1], *facing, logs, weights, part)
 
     _fill(out, queries, places, covariances, some)
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -21,13 +21,13 @@ TILE = 128
 
 
 @njit(inline="always")
-def _whiten(X, start, stop, centre, L, z, depth):
-    """z = L⁻¹(x − centre) for a tile of columns of X, and depth = ½|z|²."""
+def _whiten(X, start, stop, centre, L, z, exponent):
+    """z = L⁻¹(x − centre) for a tile of columns of X, and exponent = ½|z|²."""
     d = X.shape[0]
     count = stop - start
     full = len(L) > 1
     for j in range(count):
-        depth[j] = 0.0
+        exponent[j] = 0.0
     for r in range(d):
         x = X[r, start:stop]
         own = z[r, :count]
@@ -43,7 +43,7 @@ def _whiten(X, start, stop, centre, L, z, depth):
         scale = L[r, r] if full else L[0, r]
         for j in range(len(own)):
             own[j] *= scale
-            depth[j] += 0.5 * own[j] * own[j]
+            exponent[j] += 0.5 * own[j] * own[j]
 
 
 @compiled(fastmath=FAST)
@@ -86,8 +86,8 @@ def point_moments(X, weights, first, last, centres, L, order, out):
 
 
 @njit(inline="always")
-def _pair_diagonal(X, C, start, stop, centre, A, u, s, depth):
-    """u = S⁻¹(x − t), s = 1/S, depth, and below u sqrt(|C|/|S|), for diagonal S = A + C."""
+def _pair_diagonal(X, C, start, stop, centre, A, u, s, exponent):
+    """u = S⁻¹(x − t), s = 1/S, exponent, and below u sqrt(|C|/|S|), for diagonal S = A + C."""
     d = X.shape[0]
     count = stop - start
     ratio = u[d, :count]
@@ -98,16 +98,16 @@ def _pair_diagonal(X, C, start, stop, centre, A, u, s, depth):
         sr = s[r, :count]
         for j in range(len(x)):
             sr[j] = 1.0 / (c[j] + A[r])
-            gap = x[j] - centre[r]
-            ur[j] = gap * sr[j]
-            depth[j] += 0.5 * gap * ur[j]
+            difference = x[j] - centre[r]
+            ur[j] = difference * sr[j]
+            exponent[j] += 0.5 * difference * ur[j]
             ratio[j] *= c[j] * sr[j]
     for j in range(count):
         ratio[j] = np.sqrt(ratio[j])
 
 
 @njit(inline="always")
-def _pair_full(X, C, pivots, start, stop, centre, A, u, s, depth):
+def _pair_full(X, C, pivots, start, stop, centre, A, u, s, exponent):
     """The same for full S, s its factor L in lower rows with reciprocal diagonal; u = L⁻¹(x − t) so far. C in lower rows."""
     d = X.shape[0]
     count = stop - start
@@ -143,23 +143,23 @@ def _pair_full(X, C, pivots, start, stop, centre, A, u, s, depth):
                     src[j] = 1.0 / np.sqrt(src[j])
                     ur[j] *= src[j]
                     ratio[j] *= pivot[j] * src[j]
-                    depth[j] += 0.5 * ur[j] * ur[j]
+                    exponent[j] += 0.5 * ur[j] * ur[j]
             other += c + 1
         row += r + 1
 
 
 @njit(inline="always")
-def _pair(X, C, pivots, start, stop, centre, A, u, s, depth):
+def _pair(X, C, pivots, start, stop, centre, A, u, s, exponent):
     """Either, for a tile of components (x, C) against one (t, A)."""
     d = X.shape[0]
     ratio = u[d, : stop - start]
     for j in range(len(ratio)):
-        depth[j] = 0.0
+        exponent[j] = 0.0
         ratio[j] = 1.0
     if C.shape[0] > d:
-        _pair_full(X, C, pivots, start, stop, centre, A, u, s, depth)
+        _pair_full(X, C, pivots, start, stop, centre, A, u, s, exponent)
     else:
-        _pair_diagonal(X, C, start, stop, centre, A, u, s, depth)
+        _pair_diagonal(X, C, start, stop, centre, A, u, s, exponent)
 
 
 @njit(inline="always")
@@ -400,8 +400,8 @@ def _precision(L, P):
 
 
 @compiled(fastmath=FAST)
-def depths_at(X, start, stop, centres, L, logs, weights, out):
-    """out[:, j] = (least depth, Σᵢ weight·exp(least − depth)), depth = ½|z|² − log: sums that cannot underflow."""
+def log_sums_at(X, start, stop, centres, L, logs, weights, out):
+    """out[:, j] = (least exponent, Σᵢ weight·exp(least − exponent)), exponent = ½|z|² − log: sums that cannot underflow."""
     z = np.empty((X.shape[0], TILE))
     a = np.empty(TILE)
     for low in range(start, stop, TILE):

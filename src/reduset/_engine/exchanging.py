@@ -16,9 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reduset._engine.arithmetic import FAST, turn
-from reduset._engine.blas import single_threaded_blas
 from reduset._engine.compiled import compiled
-from reduset._engine.threads import blocks
+from reduset._engine.threads import blocks, single_threaded_blas
 from reduset._types import Array, Floats
 
 STRATA_AT_ONCE, ROOM = 128, 1 << 17  # numbers of a block of candidates

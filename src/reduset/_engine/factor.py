@@ -1,23 +1,30 @@
-"""A Cholesky factor in the given order that drops what is redundant.
+"""A Cholesky factor in the given order that drops redundant atoms, and the greedy order by energy.
 
-K = L Lᵀ without pivoting, so that the leading block factors the first atoms and one factorisation serves every prefix. An
-atom whose pivot (the squared distance of its bump to the span of those before it) vanishes to rounding carries no new
-direction: it is dropped and named, where an ordinary Cholesky would stop or divide by noise. O(m³/3), most of it in BLAS.
+**Factor.** K = L Lᵀ without pivoting, so that the leading block factors the first atoms and one factorisation serves every prefix.
+An atom is redundant if its pivot, the squared distance of its kernel function to the span of those before it, vanishes to rounding.
+It is dropped. A pivot just above the rounding is half noise, and many of them in a row let L⁻¹ and the weights grow without limit.
+So the norm of L⁻¹ is estimated. If rounding times its square could reach the size of the result, a Cholesky factorisation with
+pivoting, which reveals the rank, selects the atoms to keep, and these are factored in the given order. O(m³/3), most of it in BLAS.
 
-A pivot just above the rounding is itself half noise, and many of them in a row let L⁻¹ grow without limit, and with it any weights.
-So the norm of L⁻¹ is estimated, and where rounding times its square could reach the size of the result, a Cholesky with pivoting,
-which reveals the rank, says which atoms to keep instead; these are then factored in the given order.
+**Pursuit.** The next kernel function is the one that explains most of the remainder of f, once it is made orthogonal to those
+chosen. Let r be the remainder of f at each candidate and σ² the squared distance of each candidate to the span. The next candidate
+has the largest r²/σ². O(q·j) for the j-th of q candidates, memory O(q·m). A pursuit can also start beyond an existing span:
+``squares`` are then the diagonal of the candidates' products beyond it, and ``choose(worth)`` ends if no candidate adds more energy
+than that.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpotrf, dpstrf, dtrcon
 
-from reduset._engine.blas import single_threaded_blas
 from reduset._engine.compiled import compiled
+from reduset._engine.threads import single_threaded_blas
+from reduset._types import Array
 
 BLOCK = 64
 GROWTH = 0.1
@@ -101,3 +108,67 @@ def _factor_block(A, keep, floor):
             for k in range(j):
                 value -= A[i, k] * A[j, k]
             A[i, j] = value / root
+
+
+class Pursuit:
+    """A pursuit that can be continued.
+
+    Parameters
+    ----------
+    values : (q,) products of f with the candidates' bumps, each of norm 1
+    row : the products of one candidate with all, (q,)
+    squares : (q,) the products of each candidate with itself; 1 by default
+    floor : below which a squared distance to the span is rounding; by default that of a factorisation, `pivot_floor`
+    """
+
+    def __init__(
+        self, values: Array, row: Callable[[int], Array], squares: Array | None = None, floor: float | None = None
+    ) -> None:
+        self._row = row
+        self._left = np.array(values)
+        self._room = np.ones(len(values)) if squares is None else np.array(squares)
+        self._floor = floor
+        self._basis = np.empty((min(64, len(values)), len(values)))  # row j: the j-th direction at every candidate
+        self.chosen: list[int] = []
+
+    def choose(self, worth: float = -1.0) -> bool:
+        """Choose one more; False where no candidate adds a direction, or none more than ``worth`` of energy.
+
+        Call it with BLAS held to one thread.
+        """
+        floor = self._least()
+        gains = np.where(self._room > floor, np.square(self._left) / np.maximum(self._room, floor), -1.0)
+        best = int(np.argmax(gains))
+        if gains[best] <= worth:
+            return False
+        self.take(best)
+        return True
+
+    def _least(self) -> float:
+        return pivot_floor(len(self.chosen) + 1) if self._floor is None else self._floor
+
+    def take(self, best: int) -> None:
+        """Choose this one."""
+        done = len(self.chosen)
+        if done == len(self._basis):
+            self._basis = np.concatenate([self._basis, np.empty_like(self._basis)])
+        root = float(np.sqrt(max(self._room[best], self._least())))
+        direction = (self._row(best) - self._basis[:done, best] @ self._basis[:done]) / root
+        # no bump is longer along a direction than what it has beyond the span; without this, rounding grows from one to the next
+        most = np.sqrt(np.maximum(self._room, 0.0))
+        np.clip(direction, -most, most, out=direction)
+        self._left -= (self._left[best] / root) * direction
+        self._room -= np.square(direction)
+        self._room[best] = 0.0  # it is in the span now, whatever rounding says
+        self._basis[done] = direction
+        self.chosen.append(best)
+
+
+def order_by_energy(gram: Array, values: Array) -> NDArray[np.int64]:
+    """All of the bumps in the order in which a pursuit chooses them, the redundant ones last."""
+    pursuit = Pursuit(values, lambda k: gram[k])
+    with single_threaded_blas():
+        while len(pursuit.chosen) < len(values) and pursuit.choose():
+            pass
+    rest = np.setdiff1d(np.arange(len(values)), pursuit.chosen)
+    return np.concatenate([np.array(pursuit.chosen, dtype=np.int64), rest])

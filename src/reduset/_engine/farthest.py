@@ -20,13 +20,12 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from reduset._engine.addresses import row, strip
 from reduset._engine.arithmetic import FAST
-from reduset._engine.coincident import rows_not_among
-from reduset._engine.compiled import compiled, inner
-from reduset._engine.gaps import CITYBLOCK, SQUARED, gaps_at, to_gaps
-from reduset._engine.leaves import box_gap, build_leaves, copy_point, longer
+from reduset._engine.compiled import compiled, inner, row, strip
+from reduset._engine.distances import CITYBLOCK, SQUARED, distances_at, to_distances
+from reduset._engine.leaves import box_distance, build_leaves, copy_point, longer
 from reduset._engine.profile import Frame, sums_are_exact
+from reduset._engine.rows import rows_not_among
 from reduset._engine.threads import blocks, run_all
 from reduset._types import Floats, Report
 
@@ -43,8 +42,8 @@ CHOSEN, TIED, DONE, COARSE = range(4)
 class TraversalState(NamedTuple):
     """A farthest-first traversal as the loops see it: points in leaves, and what each leaf knows of the atoms.
 
-    The invariant: ``distance`` holds the gap of each point to the nearest of the first seen[leaf] atoms, and top[leaf] is the
-    largest of them in the leaf. More atoms only bring gaps down, so that top is an upper bound however many atoms a leaf has
+    The invariant: ``distance`` holds the distance of each point to the nearest of the first seen[leaf] atoms, and top[leaf] is the
+    largest of them in the leaf. More atoms only lower distances, so that top is an upper bound however many atoms a leaf has
     missed; and once the leaf on top has seen them all, its farthest point is the farthest of all.
     """
 
@@ -55,7 +54,7 @@ class TraversalState(NamedTuple):
     order: NDArray[np.int32]
     longest: int  # the most points of a leaf
     metric: int
-    gaps: int  # the address of its loop
+    distances: int  # the address of its loop
     distance: Floats  # (n,) by place
     top: Floats  # (leaves,)
     seen: NDArray[np.int64]  # (leaves,) how many atoms
@@ -104,7 +103,7 @@ class FarthestFirst:
         seen = np.zeros(count, np.int64)
         atoms: Floats = np.empty((64, leaves.dimension), dtype)
         self._state = TraversalState(
-            *boxes, self.metric, gaps_at(self.metric, dtype), distance, top, seen, atoms, *self._rounding(dtype)
+            *boxes, self.metric, distances_at(self.metric, dtype), distance, top, seen, atoms, *self._rounding(dtype)
         )
         self._reserve(self._count)
         for k, index in enumerate(self._indices):
@@ -188,7 +187,7 @@ class FarthestFirst:
             return 0.0, 0.0, 0.0
         d = self.leaves.dimension
         absolute = 2 * (d if self.metric == CITYBLOCK else float(np.sqrt(d))) * self.leaves.slack
-        # sums of d terms, or of d/4 sums of four squares (`gaps`), of which a distance is the root: with a factor 2 to be safe
+        # sums of d terms, or of d/4 sums of four squares (`distances`), of which a distance is the root: with a factor 2 to be safe
         terms = d + 4 if self.metric == CITYBLOCK else d / 8 + 3
         return terms * float(np.finfo(dtype).eps), absolute, 0.0 if dtype is np.float64 else RESOLVED * absolute
 
@@ -233,7 +232,7 @@ class FarthestFirst:
 
 @compiled()
 def _definition(candidates, atoms, metric):
-    """The least gap of each candidate to the atoms, summed coordinate by coordinate."""
+    """The least distance of each candidate to the atoms, summed coordinate by coordinate."""
     out = np.full(len(candidates), np.inf)
     for i in range(len(candidates)):
         for k in range(len(atoms)):
@@ -258,9 +257,9 @@ def _refresh(state, count, leaf, buffer):
     for k in range(state.seen[leaf], count):
         # a margin for the rounding of the box test; a skipped atom then cannot matter
         atom = row(state.atoms, k)
-        if d <= BOX_TEST_UP_TO and box_gap(state.metric, low, high, atom) > largest * mine.dtype.type(1.00001):
+        if d <= BOX_TEST_UP_TO and box_distance(state.metric, low, high, atom) > largest * mine.dtype.type(1.00001):
             continue
-        to_gaps(state.gaps, state.columns, start * d, points, points, atom, buffer)
+        to_distances(state.distances, state.columns, start * d, points, points, atom, buffer)
         for i in range(points):
             mine[i] = min(mine[i], buffer[i])
         largest = _largest(mine)
@@ -301,7 +300,7 @@ def _group_tops(top: Floats) -> Floats:
 
 @njit(inline="always")  # for whoever calls it would be compiled with all that is below it once more
 def _raise_top(state, count, groups, buffer):
-    """Refresh until the leaf on top is up to date; that leaf. Its largest gap is the largest of all."""
+    """Refresh until the leaf on top is up to date; that leaf. Its largest distance is the largest of all."""
     while True:
         g = _highest(groups)
         mine = state.top[g * GROUP : (g + 1) * GROUP]
@@ -314,14 +313,14 @@ def _raise_top(state, count, groups, buffer):
 
 @compiled()
 def _settle(state, count, groups):
-    """The largest gap of any point to the atoms."""
+    """The largest distance of any point to the atoms."""
     buffer = np.empty(state.longest, state.distance.dtype)
     return state.top[_raise_top(state, count, groups, buffer)]
 
 
 @njit(inline="always")
 def _threshold(state, largest):
-    """The gap below which a point cannot be the farthest, given what rounding may have done to both."""
+    """The distance below which a point cannot be the farthest, given what rounding may have done to both."""
     if state.relative == 0.0:
         return np.float64(largest)
     distance = np.float64(largest) if state.metric == CITYBLOCK else np.sqrt(np.float64(largest))
@@ -348,7 +347,7 @@ def _candidates(state):
 
 @njit(inline="always")
 def _lowest_candidate(state, count, least, groups, buffer):
-    """Of the points whose gap is at least ``least``, the place of the lowest row; and how many there are.
+    """Of the points whose distance is at least ``least``, the place of the lowest row; and how many there are.
 
     Only leaves whose top reaches that far are looked into, after they have seen all atoms.
     """

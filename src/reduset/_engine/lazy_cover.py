@@ -66,14 +66,15 @@ class RowPlace(Protocol):
         """(k, c) inner products of rows and centres in single precision."""
         ...
 
-    def gaps(self, candidates: Any, centres: Any) -> Any:
+    def distances(self, candidates: Any, centres: Any) -> Any:
         """(k,) the least squared distance of (d, k) candidates to (c, d) centres, as the definition has it."""
         ...
 
-    def choose(self, candidates: Any, gaps: Any, floor: float, most: int) -> tuple[Any, Any, float]:
-        """Choose while the farthest is no nearer than ``floor``: places of the chosen, their gaps, and the gap that is left.
+    def choose(self, candidates: Any, distances: Any, floor: float, most: int) -> tuple[Any, Any, float]:
+        """Choose while the farthest is no nearer than ``floor``: places of the chosen, their distances, and the largest distance
+        left.
 
-        ``gaps``, (k,), are brought up to date; of equals the first is taken.
+        ``distances``, (k,), are brought up to date; of equals the first is taken.
         """
         ...
 
@@ -84,14 +85,14 @@ class LazyCover:
     Attributes
     ----------
     indices : the rows chosen, in order
-    gaps : the squared distance at which each was chosen
+    distances : the squared distance at which each was chosen
     count : how many centres there are, those given at the start among them
     """
 
     def __init__(self, place: RowPlace, cosine: bool = False) -> None:
         self.place, self.cosine = place, cosine
         self.indices: list[int] = []
-        self.gaps: list[float] = []
+        self.distances: list[float] = []
         self.count = 0
         xp = place.arrays
         with place.at_work():
@@ -126,18 +127,18 @@ class LazyCover:
     def _round(self, most: int, nearer: float) -> tuple[float, bool]:
         """Bring the farthest rows up to date and choose among them: what is left, squared, and whether that is the end."""
         rows, beyond = self._far_rows()
-        rows, gaps, rest = self._farthest(rows)
+        rows, distances, rest = self._farthest(rows)
         candidates = self._candidates(rows)
-        floor, top = max(beyond, rest, nearer), float(gaps.max())
+        floor, top = max(beyond, rest, nearer), float(distances.max())
         if top == rest > max(beyond, nearer):  # more rows are as far: the lowest of them
-            chosen, at, left = self.place.choose(candidates, gaps, rest, min(most, 1))
+            chosen, at, left = self.place.choose(candidates, distances, rest, min(most, 1))
         else:
-            chosen, at, left = self.place.choose(candidates, gaps, float(np.nextafter(floor, np.inf)), most)
+            chosen, at, left = self.place.choose(candidates, distances, float(np.nextafter(floor, np.inf)), most)
         if len(chosen):
             self.indices += rows[chosen].tolist()
-            self.gaps += at.tolist()
+            self.distances += at.tolist()
             self.add(self.place.take(rows[chosen]))
-        self._know(rows, gaps)
+        self._know(rows, distances)
         # no other row is farther than these, so that what is left above them is left of all
         return left, left > beyond and left >= rest and (len(chosen) == most or left <= nearer or left == 0.0)
 
@@ -162,28 +163,29 @@ class LazyCover:
         return rows, float(np.nextafter(np.float32(least), np.float32(-1))) if least > 0 else -1.0
 
     def _farthest(self, rows: Any) -> tuple[Any, Any, float]:
-        """The farthest of rows, of those as far the lowest, not too many; their gaps, and how far any of the rest is at most."""
+        """The farthest of rows, of those as far the lowest, not too many; their distances, and how far any of the rest is at
+        most."""
         xp = self.place.arrays
         exact = xp.concatenate(self._exact)
         most = GROWTH * CANDIDATES
-        gaps = [self.place.gaps(self._candidates(rows[a:b]), exact) for a, b in blocks(len(rows), most)]
-        gaps = gaps[0] if len(gaps) == 1 else xp.concatenate(gaps)
+        distances = [self.place.distances(self._candidates(rows[a:b]), exact) for a, b in blocks(len(rows), most)]
+        distances = distances[0] if len(distances) == 1 else xp.concatenate(distances)
         if len(rows) <= most:
-            return rows, gaps, -1.0
-        self._know(rows, gaps)
-        rest = float(xp.partition(gaps, len(gaps) - CANDIDATES)[-CANDIDATES])
-        chosen = xp.sort(xp.concatenate([xp.flatnonzero(gaps > rest), xp.flatnonzero(gaps == rest)[:CANDIDATES]]))
-        return rows[chosen], gaps[chosen], rest
+            return rows, distances, -1.0
+        self._know(rows, distances)
+        rest = float(xp.partition(distances, len(distances) - CANDIDATES)[-CANDIDATES])
+        chosen = xp.sort(xp.concatenate([xp.flatnonzero(distances > rest), xp.flatnonzero(distances == rest)[:CANDIDATES]]))
+        return rows[chosen], distances[chosen], rest
 
     def _candidates(self, rows: Any) -> Any:
         """(d, k) rows by columns, as the definition has them."""
         return self.place.arrays.ascontiguousarray(self.defining(self.place.take(rows)).T)
 
-    def _know(self, rows: Any, gaps: Any) -> None:
-        """Their exact gaps are the bounds of rows, the least that single precision has room for."""
+    def _know(self, rows: Any, distances: Any) -> None:
+        """Their exact distances are the bounds of rows, the least that single precision has room for."""
         xp = self.place.arrays
-        bounds = gaps.astype(xp.float32)
-        self._bounds[rows] = xp.where(bounds < gaps, xp.nextafter(bounds, xp.float32(xp.inf)), bounds)
+        bounds = distances.astype(xp.float32)
+        self._bounds[rows] = xp.where(bounds < distances, xp.nextafter(bounds, xp.float32(xp.inf)), bounds)
         self._seen[rows] = self.count
 
     def _guess(self, look: int) -> float:
@@ -260,10 +262,10 @@ class LazyCover:
         if not len(rows):
             return own
         which, centre = xp.nonzero(close[rows])
-        gaps = xp.empty(len(which))
+        distances = xp.empty(len(which))
         for a, b in blocks(len(which), max(1, place.entries // (2 * place.dimension))):
-            gaps[a:b] = xp.square(known[rows[which[a:b]]] - exact[centre[a:b]]).sum(axis=1)
-        order = xp.lexsort(xp.stack([centre.astype(xp.float64), gaps, which.astype(xp.float64)]))
+            distances[a:b] = xp.square(known[rows[which[a:b]]] - exact[centre[a:b]]).sum(axis=1)
+        order = xp.lexsort(xp.stack([centre.astype(xp.float64), distances, which.astype(xp.float64)]))
         first = xp.concatenate([xp.ones(1, bool), which[order][1:] != which[order][:-1]])
         own[rows] = centre[order][first]
         return own

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from reduset._engine.arithmetic import FAST
 from reduset._engine.compiled import compiled, inner
-from reduset._engine.gaps import CITYBLOCK
+from reduset._engine.distances import CITYBLOCK
 from reduset._engine.profile import Frame
 from reduset._engine.threads import blocks, row_blocks, run_all
 from reduset._types import Floats
@@ -284,8 +284,8 @@ def copy_point(columns, starts, leaf, place, out):
 
 
 @njit(inline="always")
-def box_gap(metric, low, high, point):
-    """A lower bound on the gap of a point to any point of the box."""
+def box_distance(metric, low, high, point):
+    """A lower bound on the distance of a point to any point of the box."""
     t = low.dtype.type(0)
     for j in range(len(point)):
         u = max(low[j] - point[j], point[j] - high[j], low.dtype.type(0))

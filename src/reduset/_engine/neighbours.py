@@ -1,8 +1,9 @@
-"""Nearest atom of every point: which, and how far.
+"""The nearest atom of every point, and its distance.
 
-Where the points are in leaves, each leaf looks only at the atoms whose gap to its box is below the largest gap that one of its
-points still has. Few atoms are quicker looked at one by one than leaves are grown, and in many dimensions a matrix product ranks
-them instead. Either way the distance returned is taken from the differences, in float64. Cost O(n·m·d) at worst, O(block) memory.
+There are three methods. With points in leaves, each leaf compares only the atoms whose distance to its box is below the largest
+distance of its points so far. Up to 1,024 atoms, comparing all of them is faster than building leaves. In many dimensions a matrix
+product ranks the atoms: z·a − |a|²/2 is largest for the nearest. The returned distance is always computed from differences in
+float64. O(n·m·d) at worst, O(block) memory.
 """
 
 from __future__ import annotations
@@ -15,18 +16,72 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reduset._engine.addresses import row, strip
 from reduset._engine.arithmetic import FAST
-from reduset._engine.compiled import compiled
+from reduset._engine.compiled import compiled, row, strip
 from reduset._engine.device import goes_to_card
-from reduset._engine.gaps import CITYBLOCK, SQUARED, gaps_at, to_gaps
+from reduset._engine.distances import CITYBLOCK, SQUARED, distances_at, to_distances
 from reduset._engine.leaves import Leaves, build_leaves
 from reduset._engine.passes import BlockRows, in_memory
-from reduset._engine.precision import FEW_COLUMNS
-from reduset._engine.profile import Frame
-from reduset._engine.ranks import Ranks
+from reduset._engine.profile import FEW_COLUMNS, Frame
 from reduset._engine.threads import blocks, row_blocks, run_all
 from reduset._types import Floats
+
+WITHIN_SINGLE = 1e18  # squares of coordinates, so that float32 holds their sums
+SINGLE, SURE = 2.0**-22, 1e-3  # the rounding of a product, and the share of a squared distance that it may be
+
+
+def array_module(values: Any) -> Any:
+    """NumPy or CuPy, whichever an array is of."""
+    if isinstance(values, np.ndarray):
+        return np
+    import cupy
+
+    return cupy
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """In float32, which is twice as quick. Where its rounding is no small part of a squared distance, in float64."""
+
+    atoms: Any  # (m, d), and half the squared lengths
+    half: Any
+    single: tuple[Any, Any] | None  # none where float32 does not hold the squares
+    farthest: float  # length of an atom
+
+    @classmethod
+    def of(cls, A: Any, unit: float) -> Ranks:
+        xp = array_module(A)
+        squares = xp.einsum("ij,ij->i", A, A)
+        fits = unit == 1.0 and 1 / WITHIN_SINGLE < float(squares.max()) < WITHIN_SINGLE
+        single = (A.astype(xp.float32), (0.5 * squares).astype(xp.float32)) if fits else None
+        return cls(A, 0.5 * squares, single, float(np.sqrt(float(squares.max()))))
+
+    def nearest(self, Z: Any) -> tuple[Any, Any]:
+        """(rows,) the nearest atom of each row of Z, and how far it is."""
+        if self.single is None:
+            return self._in_double(Z)
+        xp, (atoms, half) = array_module(Z), self.single
+        scores = Z.astype(xp.float32) @ atoms.T
+        scores -= half
+        index = xp.argmax(scores, axis=1).astype(xp.int32)
+        distance = _row_lengths(Z - self.atoms[index])
+        rounding = SINGLE * self.farthest * (self.farthest + _row_lengths(Z))
+        square = distance**2
+        unsure = xp.flatnonzero((rounding > SURE * square) | (square < 1 / WITHIN_SINGLE))  # the latter may be nothing in float32
+        if len(unsure):
+            index[unsure], distance[unsure] = self._in_double(Z[unsure])
+        return index, distance
+
+    def _in_double(self, Z: Any) -> tuple[Any, Any]:
+        xp = array_module(Z)
+        index = xp.argmax(Z @ self.atoms.T - self.half, axis=1).astype(xp.int32)
+        return index, _row_lengths(Z - self.atoms[index])
+
+
+def _row_lengths(values: Any) -> Any:
+    xp = array_module(values)
+    return xp.sqrt(xp.einsum("ij,ij->i", values, values))
+
 
 BLAS_FROM = 40
 BLAS_ROWS = 512
@@ -134,7 +189,7 @@ def _plain_task(points, A, shrunk, frame, sized, metric, use, block, a, b):
     Z = frame.apply(points[a:b])
     columns = np.ascontiguousarray((Z if sized is frame else sized.apply(points[a:b])).T, np.float32)
     index = np.empty(b - a, np.int32)
-    _assign_tiles(columns, shrunk, gaps_at(metric, np.float32), index)
+    _assign_tiles(columns, shrunk, distances_at(metric, np.float32), index)
     Z -= A[index]
     use(block, np.arange(a, b), index, _lengths(Z, metric))
 
@@ -143,8 +198,8 @@ def _leaf_task(points, A, shrunk, frame, metric, leaves, use, block, first, last
     start, stop = leaves.starts[first], leaves.starts[last]
     index = np.empty(stop - start, np.int32)
     boxes = leaves.columns, leaves.starts, leaves.low, leaves.high
-    gaps = gaps_at(metric, leaves.columns.dtype.type)
-    _assign_leaves(*boxes, shrunk, np.ascontiguousarray(shrunk.T), metric, gaps, index, first, last)
+    distances = distances_at(metric, leaves.columns.dtype.type)
+    _assign_leaves(*boxes, shrunk, np.ascontiguousarray(shrunk.T), metric, distances, index, first, last)
     rows = leaves.order[start:stop]
     use(block, rows, index, _lengths(frame.apply(points[rows]) - A[index], metric))
 
@@ -156,30 +211,30 @@ def _lengths(difference, metric):
 
 
 @compiled(fastmath=FAST)
-def _assign_tiles(columns, A, gaps, index):
+def _assign_tiles(columns, A, distances, index):
     n = columns.shape[1]
-    gap = np.empty(TILE, np.float32)
+    distance = np.empty(TILE, np.float32)
     best = np.empty(TILE, np.float32)
     for start in range(0, n, TILE):
         count = min(TILE, n - start)
         which = strip(index, start, count)
         for i in range(count):
             best[i] = np.float32(np.inf)
-            which[i] = 0  # kept where every gap is beyond single precision
+            which[i] = 0  # kept where every distance is beyond single precision
         for k in range(len(A)):
-            to_gaps(gaps, columns, start, n, count, row(A, k), gap)
+            to_distances(distances, columns, start, n, count, row(A, k), distance)
             for i in range(count):
-                closer = gap[i] < best[i]
-                best[i] = gap[i] if closer else best[i]
+                closer = distance[i] < best[i]
+                best[i] = distance[i] if closer else best[i]
                 which[i] = np.int32(k) if closer else which[i]
 
 
 @compiled(fastmath=FAST)
-def _assign_leaves(columns, starts, low, high, A, columns_of_A, metric, gaps, index, first, last):
+def _assign_leaves(columns, starts, low, high, A, columns_of_A, metric, distances, index, first, last):
     m, d = A.shape
     zero = columns.dtype.type(0)
-    margin = columns.dtype.type(1.00001)  # for the rounding of the box gaps
-    closest = np.empty(m, columns.dtype)  # a lower bound on the gap of each atom to the leaf's points
+    margin = columns.dtype.type(1.00001)  # for the rounding of the box distances
+    closest = np.empty(m, columns.dtype)  # a lower bound on the distance of each atom to the leaf's points
     reached = np.empty(m, columns.dtype)  # an upper bound
     longest = np.int64(0)
     for leaf in range(first, last):
@@ -208,19 +263,19 @@ def _assign_leaves(columns, starts, low, high, A, columns_of_A, metric, gaps, in
         for k in range(1, m):
             if reached[k] < reached[likely]:
                 likely = k
-        to_gaps(gaps, columns, a * d, count, count, row(A, likely), t)
+        to_distances(distances, columns, a * d, count, count, row(A, likely), t)
         worst = zero
         for i in range(count):
             best[i] = t[i]
             which[i] = np.int32(likely)
             worst = max(worst, t[i])
-        # the atoms whose box gap is small come first: they bring down what the others must stay below
+        # the atoms whose box distance is small come first: they bring down what the others must stay below
         limit = reached[likely] * columns.dtype.type(0.2)
         for sweep in range(2):
             for k in range(m):
                 if closest[k] > worst * margin or (closest[k] <= limit) != (sweep == 0) or k == likely:
                     continue
-                to_gaps(gaps, columns, a * d, count, count, row(A, k), t)
+                to_distances(distances, columns, a * d, count, count, row(A, k), t)
                 worst = zero
                 for i in range(count):
                     closer = t[i] < best[i]

@@ -1,10 +1,10 @@
-"""What a kernel looks like to the inner loops: coordinates, a metric, and a depth.
+"""What the loops know of a kernel: coordinates, a metric, a family of exponents, and the precision that suffices.
 
-Every kernel here is φ = exp(−depth), with a depth ≥ 0 that grows from 0: r²/2 for the Gaussian, r for the Laplacian,
-a·log(1 + r²) for the Student. So one loop serves them all: a *gap* t between two points, the family's depth of that gap, exp.
+Every kernel here is φ = exp(−exponent), with an exponent ≥ 0 that increases from 0: r²/2 for the Gaussian, r for the Laplacian,
+a·log(1 + r²) for the Student. One loop serves them all: the distance t of two points, the family's exponent of t, exp.
 
-A `Frame` takes points to the coordinates of the loops, z = (x − centre) @ matrix: the bandwidth is divided out, a covariance is
-whitened away, and the centre keeps the numbers small, so that a shift of all the data costs no digits.
+A `Frame` maps points to the coordinates of the loops, z = (x − centre) @ matrix. It divides by the bandwidth and whitens a
+covariance. The centre keeps the numbers small, so that a shift of all data costs no digits.
 """
 
 from __future__ import annotations
@@ -17,10 +17,41 @@ from numpy.typing import NDArray
 
 from reduset._engine.compiled import compiled
 from reduset._engine.cuda.arrays import on_device
-from reduset._engine.depths import LINEAR, LOGARITHM, TABLE, depths_at, pulls_at, to_depths
-from reduset._engine.gaps import CITYBLOCK, SOFT_CITYBLOCK, SQUARED, gaps_at
+from reduset._engine.distances import (
+    CITYBLOCK,
+    LINEAR,
+    LOGARITHM,
+    SOFT_CITYBLOCK,
+    SQUARED,
+    TABLE,
+    distances_at,
+    exponents_at,
+    pulls_at,
+    to_exponents,
+)
 from reduset._engine.threads import row_blocks
 from reduset._types import Floats
+
+SINGLE_REACH = 128.0  # float32 coordinates beyond this, over the steepness of the profile, no longer give 1e-5
+BLAS_REACH: dict[Any, float] = {np.float32: 6.0, np.float64: 1e3}  # |z|² · slope beyond this cancels in |z|² + |q|² − 2 z·q
+MIXED_REACH = 1.0  # |z|² · slope up to which products in single precision leave distances that are right to 1e-7
+MIXED_FROM = 96  # columns: below, products cost no more than what is done with them
+SINGLE_FLOOR = 1e-7  # of Σ|w|: below, the exponents are large and float32 rounds them too coarsely
+FEW_COLUMNS = 64  # up to which a thread of a GPU holds a row
+FEW_PAIRS = 1 << 22  # where double costs nothing that a person would notice
+
+
+def extent(weights: Any) -> tuple[float, float]:
+    """The least and the largest weight; of weights that are one number it is looked at once."""
+    some = weights[:1] if weights.strides == (0,) else weights
+    return float(some.min()), float(some.max())
+
+
+def takes_single(points: Any, weights: Any, queries: Any, profile: Any) -> bool:
+    """Whether a sum may be tried in single precision: of a profile that has it, of weights of one sign, and worth it."""
+    low, high = extent(weights)
+    return profile.in_single and len(points) * len(queries) > FEW_PAIRS and not low < 0 < high  # signed sums cancel
+
 
 WIDE = 2.0**20  # half the box of the points, in a frame's units, beyond which their middle is no good centre
 
@@ -36,7 +67,7 @@ class Profile:
     metric: int = SQUARED
     family: int = LINEAR
     exponent: float = 1.0
-    table: NDArray[np.float64] = field(default_factory=lambda: _NO_TABLE)  # depth and its slope at each knot
+    table: NDArray[np.float64] = field(default_factory=lambda: _NO_TABLE)  # exponent and its slope at each knot
     step: float = 1.0
 
     def __reduce__(self) -> Any:
@@ -52,17 +83,17 @@ class Profile:
         """What the kernels of a GPU take: numbers of the metric and the family, and the parameters."""
         return self.metric, self.family, self.exponent, self.table, self.step
 
-    def deepening(self, dtype: type) -> tuple[int, float, NDArray[np.float64], float]:
-        """What the compiled loops take to turn gaps of this type into depths: an address and the parameters."""
-        return depths_at(self.family, dtype), self.exponent, self.table, self.step
+    def exponent_arguments(self, dtype: type) -> tuple[int, float, NDArray[np.float64], float]:
+        """What the compiled loops take to turn distances of this type into exponents: an address and the parameters."""
+        return exponents_at(self.family, dtype), self.exponent, self.table, self.step
 
-    def values(self, dtype: type) -> tuple[int, int, float, NDArray[np.float64], float]:
-        """What they take for values of the kernel: the address for gaps, and all for depths."""
-        return gaps_at(self.metric, dtype), *self.deepening(dtype)
+    def value_arguments(self, dtype: type) -> tuple[int, int, float, NDArray[np.float64], float]:
+        """What they take for values of the kernel: the address for distances, and all for exponents."""
+        return distances_at(self.metric, dtype), *self.exponent_arguments(dtype)
 
-    def slopes(self, dtype: type) -> tuple[int, int, int, int, float, NDArray[np.float64], float]:
+    def slope_arguments(self, dtype: type) -> tuple[int, int, int, int, float, NDArray[np.float64], float]:
         """What they take for its gradients: the metric, the address for pulls, and all for values."""
-        return self.metric, pulls_at(self.family, dtype), *self.values(dtype)
+        return self.metric, pulls_at(self.family, dtype), *self.value_arguments(dtype)
 
     @property
     def ranking(self) -> int:
@@ -71,12 +102,13 @@ class Profile:
 
     @property
     def slope(self) -> float:
-        """How fast rounding of a gap shows in the depth, for the choice of precision (a root's corner is treated apart)."""
+        """How the rounding of a distance enlarges in the exponent, for the choice of precision; a root's corner is treated
+        apart."""
         return max(1.0, self.exponent / 4) if self.family == LOGARITHM else 1.0
 
     @property
     def steepness(self) -> float:
-        """The most that the depth grows with a coordinate, where the kernel is above 1e-7."""
+        """The largest slope of the exponent along a coordinate where the kernel is above 1e-7."""
         if self.family == LOGARITHM:
             return max(4.0, self.exponent)
         return 8.0 if self.family == LINEAR and self.metric == SQUARED else 4.0
@@ -86,14 +118,14 @@ class Profile:
         """Whether the loops have a float32 version of this profile."""
         return self.family != TABLE and self.metric != SOFT_CITYBLOCK
 
-    def to_depths(self, gaps: NDArray[np.float64]) -> None:
-        """Turn gaps (t,) into depths, in place, wherever they lie."""
-        if on_device(gaps):
+    def to_exponents(self, distances: NDArray[np.float64]) -> None:
+        """Turn distances (t,) into exponents, in place, wherever they lie."""
+        if on_device(distances):
             from reduset._engine.cuda import depths as on_card
 
-            on_card.to_depths(gaps, *self.arguments)
+            on_card.to_depths(distances, *self.arguments)
         elif self.family != LINEAR:
-            _to_depths(*self.deepening(np.float64), gaps)
+            _to_exponents(*self.exponent_arguments(np.float64), distances)
 
 
 @dataclass(frozen=True)
@@ -143,8 +175,8 @@ class Frame:
 
 
 @compiled()
-def _to_depths(depths, exponent, table, step, t):
-    to_depths(depths, exponent, table, step, t, len(t))
+def _to_exponents(exponents, exponent, table, step, t):
+    to_exponents(exponents, exponent, table, step, t, len(t))
 
 
 def _reach(low: Floats, high: Floats, matrix: float | NDArray[np.float64]) -> float:

@@ -1,6 +1,6 @@
 """Weighted kernel sums: f(q) = Σᵢ wᵢ φ(xᵢ, q) for many queries q, without ever holding the n × m matrix.
 
-Points go block by block to the loops of `tiles`; from `BLAS_FROM` dimensions on the gaps come from a matrix product instead. Cost
+Points go block by block to the loops of `tiles`; from `BLAS_FROM` dimensions on distances come from a matrix product. Cost
 O(n·m·d) time, O(block) memory.
 
 Single precision is taken where it is safe: weights of one sign, coordinates of a block within reach, and a result that is not
@@ -17,14 +17,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reduset._engine.depths import pulls_at
 from reduset._engine.device import goes_to_card
-from reduset._engine.gaps import SQUARED
+from reduset._engine.distances import SQUARED, pulls_at
 from reduset._engine.passes import add, in_blocks, over_blocks
-from reduset._engine.precision import BLAS_REACH, FEW_COLUMNS, SINGLE_FLOOR, SINGLE_REACH, extent, takes_single
-from reduset._engine.profile import Frame, Profile
+from reduset._engine.profile import BLAS_REACH, FEW_COLUMNS, SINGLE_FLOOR, SINGLE_REACH, Frame, Profile, extent, takes_single
 from reduset._engine.threads import blocks, row_blocks, run_all
-from reduset._engine.tiles import gap_rows, gradient_tiles, gram_rows, log_tiles, pack_rows, pull_rows, value_rows, value_tiles
+from reduset._engine.tiles import (
+    gradient_tiles,
+    gram_rows,
+    log_tiles,
+    pack_rows,
+    pull_rows,
+    squared_distance_rows,
+    value_rows,
+    value_tiles,
+)
 from reduset._types import Floats, Precision
 
 QUERIES_BLOCK = 1 << 12
@@ -68,7 +75,7 @@ def _precision_of(chosen: type | None, Z: Floats, queries: _Queries, profile: Pr
 def _tile_task(tile, points, w, unit, queries, frame, profile, chosen, out):
     Z = frame.apply(points)
     dtype = _precision_of(chosen, Z, queries, profile)
-    loops = profile.slopes(dtype) if tile is gradient_tiles else profile.values(dtype)
+    loops = profile.slope_arguments(dtype) if tile is gradient_tiles else profile.value_arguments(dtype)
     tile(np.ascontiguousarray(Z.T, dtype=dtype), (w / unit).astype(dtype), queries.values[dtype], *loops, out)
 
 
@@ -91,11 +98,11 @@ def _blas_task(tile, points, w, unit, queries, frame, profile, chosen, out):
             if max(float(zz.max()), queries.longest) * profile.slope <= BLAS_REACH[dtype]:
                 weights = (w[a:b] / unit).astype(dtype)
                 G = Q @ Z.T
-                gap_rows(G, Z, zz, Q, queries.squares[dtype], profile.family)
+                squared_distance_rows(G, Z, zz, Q, queries.squares[dtype], profile.family)
                 if tile is value_tiles:
-                    value_rows(G, weights, *profile.deepening(dtype), out)
+                    value_rows(G, weights, *profile.exponent_arguments(dtype), out)
                 else:
-                    pull_rows(G, weights, pulls_at(profile.family, dtype), *profile.deepening(dtype), out)
+                    pull_rows(G, weights, pulls_at(profile.family, dtype), *profile.exponent_arguments(dtype), out)
                     out[:, 1:] += G @ Z - G.sum(axis=1)[:, None] * Q
                 break
         else:
@@ -236,7 +243,7 @@ def gram(points: Floats, others: Floats, frame: Frame, profile: Profile) -> NDAr
         return on_card.gram(points, others, frame, profile)
     out = np.empty((len(points), len(others)))
     Z = np.ascontiguousarray(frame.apply(others).T)
-    loops = profile.values(np.float64)
+    loops = profile.value_arguments(np.float64)
     if out.size <= WORTH_SHARING:
         gram_rows(frame.apply(points), Z, *loops, out)
         return out
@@ -250,7 +257,7 @@ def gram_by_rows(points: Floats, frame: Frame, profile: Profile) -> Callable[[in
 
     def row(k: int) -> NDArray[np.float64]:
         out = np.empty((1, Z.shape[1]))
-        gram_rows(np.ascontiguousarray(Z[:, k])[None], Z, *profile.values(np.float64), out)
+        gram_rows(np.ascontiguousarray(Z[:, k])[None], Z, *profile.value_arguments(np.float64), out)
         return out[0]
 
     return row

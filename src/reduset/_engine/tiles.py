@@ -1,25 +1,23 @@
 """The compiled loops of the kernel sums: a tile of points, by columns, against each query.
 
-A tile stays in the first cache. For each query it gives gaps, depths and a weighted sum of exponentials, each a loop over points
-that vectorises. Sums inside a tile run in the working precision, across tiles in float64.
+A tile stays in the first cache. For each query it gives distances, exponents and a weighted sum of exponentials, each a loop over
+points that vectorises. Sums inside a tile run in the working precision, across tiles in float64.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from reduset._engine.addresses import row, strip
 from reduset._engine.arithmetic import FAST, exp_minus
-from reduset._engine.compiled import compiled
-from reduset._engine.depths import ROOT, to_depths, to_pulls
-from reduset._engine.gaps import CITYBLOCK, SQUARED, to_gaps
+from reduset._engine.compiled import compiled, row, strip
+from reduset._engine.distances import CITYBLOCK, ROOT, SQUARED, to_distances, to_exponents, to_pulls
 
 TILE = 512
-CANCELLED = 0.01  # a gap below this share of |z|² + |q|² has lost digits that a root would need
+CANCELLED = 0.01  # a distance below this share of |z|² + |q|² has lost digits that a root would need
 
 
 @compiled(fastmath=FAST)
-def value_tiles(Z, w, Q, gaps, depths, exponent, table, step, out):
+def value_tiles(Z, w, Q, distances, exponents, exponent, table, step, out):
     n = Z.shape[1]
     t = np.empty(TILE, Z.dtype)
     zero = Z.dtype.type(0)
@@ -27,9 +25,9 @@ def value_tiles(Z, w, Q, gaps, depths, exponent, table, step, out):
         count = min(TILE, n - start)
         weights = strip(w, start, count)
         for q in range(Q.shape[0]):
-            to_gaps(gaps, Z, start, n, count, row(Q, q), t)
-            if depths != 0:
-                to_depths(depths, exponent, table, step, t, count)
+            to_distances(distances, Z, start, n, count, row(Q, q), t)
+            if exponents != 0:
+                to_exponents(exponents, exponent, table, step, t, count)
             total = zero
             for i in range(count):
                 total += weights[i] * exp_minus(t[i])
@@ -37,28 +35,28 @@ def value_tiles(Z, w, Q, gaps, depths, exponent, table, step, out):
 
 
 @compiled(fastmath=FAST)
-def gradient_tiles(Z, w, Q, metric, pulls, gaps, depths, exponent, table, step, out):
+def gradient_tiles(Z, w, Q, metric, pulls, distances, exponents, exponent, table, step, out):
     """out[q] += (Σ w φ, Σ w ∇φ), with ∇φ = φ·pull·(z − q); in the city-block metrics the pull has a sign for z − q."""
     d, n = Z.shape
     t = np.empty(TILE, Z.dtype)
-    gap = np.empty(TILE, Z.dtype)
+    distance = np.empty(TILE, Z.dtype)
     one = Z.dtype.type(1)
     for start in range(0, n, TILE):
         count = min(TILE, n - start)
         weights = strip(w, start, count)
         for q in range(Q.shape[0]):
-            to_gaps(gaps, Z, start, n, count, row(Q, q), t)
+            to_distances(distances, Z, start, n, count, row(Q, q), t)
             for i in range(count):
-                gap[i] = t[i]
-            if depths != 0:
-                to_depths(depths, exponent, table, step, t, count)
+                distance[i] = t[i]
+            if exponents != 0:
+                to_exponents(exponents, exponent, table, step, t, count)
             total = Z.dtype.type(0)
             for i in range(count):
                 t[i] = weights[i] * exp_minus(t[i])
                 total += t[i]
             out[q, 0] += total
             if metric == SQUARED:
-                to_pulls(pulls, exponent, table, step, gap, t, count)
+                to_pulls(pulls, exponent, table, step, distance, t, count)
             for j in range(d):
                 z = strip(Z, j * n + start, count)
                 here = Q[q, j]
@@ -77,8 +75,8 @@ def gradient_tiles(Z, w, Q, metric, pulls, gaps, depths, exponent, table, step, 
 
 
 @compiled(fastmath=FAST)
-def log_tiles(Z, w, Q, gaps, depths, exponent, table, step, out):
-    """out[q] = (least depth, Σ w exp(least − depth)): a sum that cannot underflow."""
+def log_tiles(Z, w, Q, distances, exponents, exponent, table, step, out):
+    """out[q] = (least exponent, Σ w exp(least − exponent)): a sum that cannot underflow."""
     n = Z.shape[1]
     t = np.empty(TILE, Z.dtype)
     for q in range(Q.shape[0]):
@@ -87,9 +85,9 @@ def log_tiles(Z, w, Q, gaps, depths, exponent, table, step, out):
         count = min(TILE, n - start)
         weights = strip(w, start, count)
         for q in range(Q.shape[0]):
-            to_gaps(gaps, Z, start, n, count, row(Q, q), t)
-            if depths != 0:
-                to_depths(depths, exponent, table, step, t, count)
+            to_distances(distances, Z, start, n, count, row(Q, q), t)
+            if exponents != 0:
+                to_exponents(exponents, exponent, table, step, t, count)
             least = t[0]
             for i in range(1, count):
                 least = min(least, t[i])
@@ -120,14 +118,14 @@ def pack_rows(points, centre, scale, Z, zz):
 
 
 @compiled(fastmath=FAST)
-def gap_rows(G, Z, zz, Q, qq, family):
+def squared_distance_rows(G, Z, zz, Q, qq, family):
     """Turn inner products G = Q @ Zᵀ (q, n) into squared distances, in place."""
     zero = G.dtype.type(0)
     for q in range(G.shape[0]):
         g = row(G, q)
         for i in range(len(g)):
             g[i] = max(zz[i] + qq[q] - 2 * g[i], zero)
-        if family == ROOT:  # the root magnifies what cancelled: take the small gaps from the differences
+        if family == ROOT:  # the root magnifies what cancelled: take the small distances from the differences
             for i in range(len(g)):
                 if g[i] < CANCELLED * (zz[i] + qq[q]):
                     t = zero
@@ -138,12 +136,12 @@ def gap_rows(G, Z, zz, Q, qq, family):
 
 
 @compiled(fastmath=FAST)
-def value_rows(G, w, depths, exponent, table, step, out):
+def value_rows(G, w, exponents, exponent, table, step, out):
     """The same sums from a block G (q, n) of squared distances, which it overwrites."""
     for q in range(G.shape[0]):
         g = row(G, q)
-        if depths != 0:
-            to_depths(depths, exponent, table, step, g, len(g))
+        if exponents != 0:
+            to_exponents(exponents, exponent, table, step, g, len(g))
         total = G.dtype.type(0)
         for i in range(len(g)):
             total += w[i] * exp_minus(g[i])
@@ -151,15 +149,15 @@ def value_rows(G, w, depths, exponent, table, step, out):
 
 
 @compiled(fastmath=FAST)
-def pull_rows(G, w, pulls, depths, exponent, table, step, out):
+def pull_rows(G, w, pulls, exponents, exponent, table, step, out):
     """The values' sums into out[q, 0], and G (q, n) turned from squared distances into pulls."""
     t = np.empty(G.shape[1], G.dtype)
     for q in range(G.shape[0]):
         g = row(G, q)
         for i in range(len(g)):
             t[i] = g[i]
-        if depths != 0:
-            to_depths(depths, exponent, table, step, t, len(t))
+        if exponents != 0:
+            to_exponents(exponents, exponent, table, step, t, len(t))
         total = G.dtype.type(0)
         for i in range(len(g)):
             t[i] = w[i] * exp_minus(t[i])
@@ -171,11 +169,11 @@ def pull_rows(G, w, pulls, depths, exponent, table, step, out):
 
 
 @compiled(fastmath=FAST)
-def gram_rows(Q, Z, gaps, depths, exponent, table, step, out):
+def gram_rows(Q, Z, distances, exponents, exponent, table, step, out):
     for q in range(Q.shape[0]):
         t = row(out, q)
-        to_gaps(gaps, Z, 0, len(t), len(t), row(Q, q), t)
-        if depths != 0:
-            to_depths(depths, exponent, table, step, t, len(t))
+        to_distances(distances, Z, 0, len(t), len(t), row(Q, q), t)
+        if exponents != 0:
+            to_exponents(exponents, exponent, table, step, t, len(t))
         for i in range(len(t)):
             t[i] = exp_minus(t[i])

@@ -90,8 +90,8 @@ def _advance(rows, order, offset, form, windows, every, centres, factors, thresh
             then = ring[(position - w) % length]
             total = 0.0
             for j in range(p):
-                gap = now[j] - then[j]
-                total += form[j] * gap * gap
+                difference = now[j] - then[j]
+                total += form[j] * difference * difference
             z = (total / w - centres[k]) * factors[k]
             if z > best:
                 best, at = z, k

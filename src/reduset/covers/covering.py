@@ -90,7 +90,7 @@ def cover(
             nearest, distance = traversal.owners(shown.stage("nearest"))
     finally:
         shown.close()
-    at = np.sqrt(np.concatenate([np.full(len(chosen), np.inf), traversal.gaps]))
+    at = np.sqrt(np.concatenate([np.full(len(chosen), np.inf), traversal.distances]))
     return Cover(
         indices=np.array([*chosen, *traversal.indices], np.int64),
         distances=_in_metric(at, cosine),

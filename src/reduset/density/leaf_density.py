@@ -4,7 +4,7 @@
 
 An L2 error says little about low densities: 127 atoms within 3 % of f in L2 have a log density that is wrong by up to 22 at an
 outlier. Here every row of low density is an atom (`merged_rows`), and the sum at a query has a bounded relative error
-(`_engine/near.py`). The bound ρ is halved until held-out rows meet the tolerance with room to spare: the density of the other rows
+(`LeafSums`). The bound ρ is halved until held-out rows meet the tolerance with room to spare: the density of the other rows
 is built with it, and compared with the exact one (`log_error`). Fitting costs O(n·(d + log n)) and one exact sum over n rows for
 each held-out row.
 """

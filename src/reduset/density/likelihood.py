@@ -3,7 +3,7 @@
     score(h) = Σ_q w_q log Σᵢ wᵢ φ_h(q, xᵢ) / Σ_q w_q,        x among the rest, q left out
 
 Two ways. "distances": the whole density, not a compressed one. One pass counts how far the points are from each q, and serves
-every bandwidth (`_engine/radii.py`), so that fifty cost little more than one: O(n·q·d). "atoms" (Cruz Cortés & Scott 2017,
+every bandwidth (`_engine/histograms.py`), so that fifty cost little more than one: O(n·q·d). "atoms" (Cruz Cortés & Scott 2017,
 Section VI-B, there for proportions): atoms are selected once, weights found for every bandwidth, O(m³) each; it asks what
 suits the compressed density. Here too one pass over the data serves every bandwidth.
 """
@@ -144,7 +144,7 @@ def _by_histograms(mean: KernelMean, queries: Floats, grid: Array, product: bool
         power = 2 if profile.metric == SQUARED else 1
         depths = np.outer((middle / grid[some]) ** power, distance_nodes())
         for row in depths:
-            profile.to_depths(row)
+            profile.to_exponents(row)
         yield some, counts, depths
 
 

@@ -378,7 +378,7 @@ class RadialKernel(Kernel):
         elif shape.profile.metric == engine.SOFT_CITYBLOCK:  # all of the distance in one coordinate is the worst case
             t = t - np.log1p(t)
         flat = t.reshape(-1)
-        shape.profile.to_depths(flat)
+        shape.profile.to_exponents(flat)
         return np.exp(-flat.reshape(t.shape))
 
     def noise(self, count: int, dimension: int, rng: np.random.Generator) -> Array:

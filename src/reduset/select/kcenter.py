@@ -186,7 +186,7 @@ class _Lazily(Traversal):
         return np.array([self._first, *self._cover.indices], np.int64)
 
     def radii(self) -> Radii:
-        return np.asarray(self._scale * np.sqrt([*self._cover.gaps, self._left]))
+        return np.asarray(self._scale * np.sqrt([*self._cover.distances, self._left]))
 
 
 class _InFeatureSpace(Traversal):

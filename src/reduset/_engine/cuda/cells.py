@@ -12,7 +12,7 @@ from reduset._engine.cuda.guard import in_room
 from reduset._engine.cuda.kernels import TYPES, kernel
 from reduset._engine.cuda.nearest import finder
 from reduset._engine.cuda.place import on_card
-from reduset._engine.gaps import SQUARED
+from reduset._engine.distances import SQUARED
 from reduset._engine.profile import Frame
 
 THREADS = 128

@@ -71,7 +71,7 @@ class DeviceRows:
             return half_products(rows, centres)
         return rows.astype(xp.float32, copy=False) @ centres.astype(xp.float32, copy=False).T
 
-    def gaps(self, candidates: Any, centres: Any) -> Any:
+    def distances(self, candidates: Any, centres: Any) -> Any:
         d, k = candidates.shape
         least = self.arrays.full(k, np.inf)
         grid = (k + THREADS - 1) // THREADS, (len(centres) + SHARE - 1) // SHARE

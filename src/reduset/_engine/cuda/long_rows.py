@@ -14,9 +14,8 @@ import numpy as np
 from reduset._engine.cuda.chunks import REALS
 from reduset._engine.cuda.device_rows import half_products
 from reduset._engine.cuda.kernels import kernel
-from reduset._engine.depths import ROOT
-from reduset._engine.precision import BLAS_REACH
-from reduset._engine.profile import Profile
+from reduset._engine.distances import ROOT
+from reduset._engine.profile import BLAS_REACH, Profile
 from reduset._engine.threads import blocks
 
 THREADS = 128

@@ -15,10 +15,9 @@ from reduset._engine.cuda.chunks import chunks, placed
 from reduset._engine.cuda.guard import in_room
 from reduset._engine.cuda.kernels import kernel
 from reduset._engine.cuda.place import on_card
-from reduset._engine.gaps import SQUARED
-from reduset._engine.precision import FEW_COLUMNS
-from reduset._engine.profile import Frame
-from reduset._engine.ranks import Ranks
+from reduset._engine.distances import SQUARED
+from reduset._engine.neighbours import Ranks
+from reduset._engine.profile import FEW_COLUMNS, Frame
 from reduset._engine.threads import blocks
 from reduset._types import Floats
 

@@ -18,10 +18,8 @@ from reduset._engine.cuda.kernels import kernel
 from reduset._engine.cuda.long_rows import launch_products
 from reduset._engine.cuda.place import on_card
 from reduset._engine.cuda.points import DevicePoints
-from reduset._engine.depths import LINEAR, ROOT
-from reduset._engine.gaps import SQUARED
-from reduset._engine.precision import BLAS_REACH, FEW_COLUMNS, SINGLE_FLOOR, SINGLE_REACH, extent, takes_single
-from reduset._engine.profile import Frame, Profile
+from reduset._engine.distances import LINEAR, ROOT, SQUARED
+from reduset._engine.profile import BLAS_REACH, FEW_COLUMNS, SINGLE_FLOOR, SINGLE_REACH, Frame, Profile, extent, takes_single
 from reduset._engine.threads import blocks
 from reduset._types import Precision
 

@@ -1,9 +1,8 @@
-"""Rows that coincide with none of a few places.
+"""Row numbers: drawn by weight, drawn without replacement, and of the rows that equal none of some given points.
 
-Where rows repeat themselves, everything that is left to look at is often little or nothing, and finding that out must not take a
-copy of the data. Places are looked up by a hash of their coordinates' bits and then compared in full. Two places with one hash hide
-each other, and their rows are given as apart: whoever asks looks at them in vain, and nothing else happens.
-O(n·(d + log m)) time, a byte a row and blocks of memory.
+Where rows repeat, few rows differ from the atoms, and finding them must not copy the data. Given points are looked up by a hash of
+the bits of their coordinates and then compared in full. If two of them have the same hash, rows equal to one may be returned. That
+costs time and changes no result. O(n·(d + log m)) time, one byte per row and blocks of memory.
 """
 
 from __future__ import annotations
@@ -16,7 +15,24 @@ from numpy.typing import NDArray
 
 from reduset._engine.passes import BlockRows
 from reduset._engine.threads import row_blocks, run_all
-from reduset._types import Floats
+from reduset._types import Array, Floats
+
+MANY_TIMES = 50  # as many rows as are drawn: from there on these are drawn one by one
+
+
+def rows_by_weight(weights: Array, chance: Array) -> NDArray[np.int64]:
+    """A row for each number of [0, 1) in ``chance``, with chances proportional to the weights, as often as it comes."""
+    ends = np.cumsum(weights)
+    return np.minimum(np.searchsorted(ends, chance * ends[-1], side="right"), len(ends) - 1)
+
+
+def random_rows(count: int, most: int, rng: np.random.Generator) -> NDArray[np.integer]:
+    """The first ``most`` of a random order of range(count), without the order itself where these are few."""
+    if count > MANY_TIMES * most:
+        return rng.choice(count, most, replace=False)
+    numbers = np.int32 if count <= np.iinfo(np.int32).max else np.int64  # half the memory, and the same draws
+    return rng.permutation(np.arange(count, dtype=numbers))[:most]
+
 
 SEED = 0x9E3779B97F4A7C15
 

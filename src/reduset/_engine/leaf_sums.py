@@ -25,11 +25,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reduset._engine.addresses import row, strip
 from reduset._engine.arithmetic import FAST, exp_minus
-from reduset._engine.compiled import compiled, inner
-from reduset._engine.depths import LINEAR, to_depths
-from reduset._engine.gaps import CITYBLOCK, SQUARED, to_gaps
+from reduset._engine.compiled import compiled, inner, row, strip
+from reduset._engine.distances import CITYBLOCK, LINEAR, SQUARED, to_distances, to_exponents
 from reduset._engine.leaves import build_leaves
 from reduset._engine.profile import Frame, Profile
 from reduset._engine.threads import blocks, run_all
@@ -120,7 +118,7 @@ class LeafSums:
         Q = self.frame.apply(queries)
         out = np.empty(len(Q))
         arrays = (self.low, self.high, self.means, self.narrowing, self.log_masses, self.inside, self.outside)
-        loops = self.profile.values(self.columns.dtype.type)
+        loops = self.profile.value_arguments(self.columns.dtype.type)
         how: tuple[Any, ...] = (self.profile.metric, *loops, float(ratio))
         points = (self.columns, self.weights, self.starts, self.middles)
         run_all([partial(_near_logs, *points, *arrays, Q[a:b], *how, out[a:b]) for a, b in blocks(len(Q), QUERIES_TASK)])
@@ -181,7 +179,7 @@ def _fill(columns, starts, weights, middles, ends, out, w):
 
 @inner(fastmath=FAST)
 def _exponents(
-    low, high, means, narrowing, log_masses, inside, outside, q, metric, depths, exponent, table, step, bounds, estimates, strain
+    low, high, means, narrowing, log_masses, inside, outside, q, metric, exponents, exponent, table, step, bounds, estimates, strain
 ):
     """The exponents of the bounds u and of the estimates e of every leaf: u = exp(−bound). ``strain`` is overwritten."""
     d, count = low.shape
@@ -206,9 +204,9 @@ def _exponents(
             for k in range(count):
                 bounds[k] += max(max(lower[k] - x, x - upper[k]), zero)
                 estimates[k] += abs(mean[k] - x)
-    if depths != 0:
-        to_depths(depths, exponent, table, step, bounds, count)
-        to_depths(depths, exponent, table, step, estimates, count)
+    if exponents != 0:
+        to_exponents(exponents, exponent, table, step, bounds, count)
+        to_exponents(exponents, exponent, table, step, estimates, count)
     for k in range(count):
         bounds[k] -= log_masses[k]
         estimates[k] = max(estimates[k] + outside[k], bounds[k]) if strain[k] < dtype(MAX_STRAIN) else dtype(np.inf)
@@ -249,7 +247,7 @@ def _estimate(estimates, base):
 @compiled(fastmath=FAST)
 def _near_logs(
     columns, weights, starts, middles, low, high, means, narrowing, log_masses, inside, outside,
-    Q, metric, gaps, depths, exponent, table, step, ratio, out,
+    Q, metric, distances, exponents, exponent, table, step, ratio, out,
 ):  # fmt: skip
     d, count = low.shape
     dtype = low.dtype.type
@@ -265,7 +263,7 @@ def _near_logs(
     for q in range(Q.shape[0]):
         _exponents(
             low, high, means, narrowing, log_masses, inside, outside,
-            row(Q, q), metric, depths, exponent, table, step, bounds, estimates, strain,
+            row(Q, q), metric, exponents, exponent, table, step, bounds, estimates, strain,
         )  # fmt: skip
         least = np.inf  # the exponent of the nearest point so far
         total = 0.0  # Σ w exp(least − exponent) over the leaves that were summed
@@ -300,9 +298,9 @@ def _near_logs(
                     size = starts[k + 1] - a
                     for j in range(d):
                         here[j] = dtype(Q[q, j] - middles[k, j])
-                    to_gaps(gaps, columns, a * d, size, size, here, t)
-                    if depths != 0:
-                        to_depths(depths, exponent, table, step, t, size)
+                    to_distances(distances, columns, a * d, size, size, here, t)
+                    if exponents != 0:
+                        to_exponents(exponents, exponent, table, step, t, size)
                     closest = t[0]
                     for i in range(1, size):
                         closest = min(closest, t[i])

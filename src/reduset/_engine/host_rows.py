@@ -62,15 +62,15 @@ class HostRows:
         run_all([partial(_multiply, rows[a:b], single, out[a:b]) for a, b in parts], blas=True)
         return out
 
-    def gaps(self, candidates: Array, centres: Array) -> Array:
+    def distances(self, candidates: Array, centres: Array) -> Array:
         out = np.full(candidates.shape[1], np.inf)
         parts = blocks(len(out), CANDIDATES_TASK)
-        run_all([partial(_least_gaps, np.ascontiguousarray(candidates[:, a:b]), centres, out[a:b]) for a, b in parts])
+        run_all([partial(_least_distances, np.ascontiguousarray(candidates[:, a:b]), centres, out[a:b]) for a, b in parts])
         return out
 
-    def choose(self, candidates: Array, gaps: Array, floor: float, most: int) -> tuple[Indices, Array, float]:
+    def choose(self, candidates: Array, distances: Array, floor: float, most: int) -> tuple[Indices, Array, float]:
         chosen, at = np.empty(most, np.int64), np.empty(most)
-        done, left = _choose(candidates, gaps, floor, chosen, at)
+        done, left = _choose(candidates, distances, floor, chosen, at)
         return chosen[:done], at[:done], float(left)
 
 
@@ -134,17 +134,17 @@ def _multiply(rows: NDArray[Any], centres: NDArray[np.float32], out: NDArray[np.
 
 
 @compiled()
-def _least_gaps(candidates, centres, out):
-    """The least gap of each candidate, (d, k), to the centres, summed coordinate by coordinate."""
+def _least_distances(candidates, centres, out):
+    """The least squared distance of each candidate, (d, k), to the centres, summed coordinate by coordinate."""
     total = np.empty(len(out))
     for c in range(len(centres)):
-        _gaps_to(candidates, centres[c], total)
+        _distances_to(candidates, centres[c], total)
         for i in range(len(out)):
             out[i] = min(out[i], total[i])
 
 
 @inner()
-def _gaps_to(candidates, centre, total):
+def _distances_to(candidates, centre, total):
     total[:] = 0.0
     for j in range(len(candidates)):
         column = candidates[j]
@@ -154,21 +154,21 @@ def _gaps_to(candidates, centre, total):
 
 
 @compiled()
-def _choose(candidates, gaps, floor, chosen, at):
-    total = np.empty(len(gaps))
+def _choose(candidates, distances, floor, chosen, at):
+    total = np.empty(len(distances))
     centre = np.empty(len(candidates))
     for done in range(len(chosen) + 1):
         best = 0
-        for i in range(1, len(gaps)):
-            if gaps[i] > gaps[best]:
+        for i in range(1, len(distances)):
+            if distances[i] > distances[best]:
                 best = i
-        if done == len(chosen) or gaps[best] < floor:
-            return done, gaps[best]
+        if done == len(chosen) or distances[best] < floor:
+            return done, distances[best]
         chosen[done] = best
-        at[done] = gaps[best]
+        at[done] = distances[best]
         for j in range(len(candidates)):
             centre[j] = candidates[j, best]
-        _gaps_to(candidates, centre, total)
-        for i in range(len(gaps)):
-            gaps[i] = min(gaps[i], total[i])
+        _distances_to(candidates, centre, total)
+        for i in range(len(distances)):
+            distances[i] = min(distances[i], total[i])
     return len(chosen), 0.0

@@ -1,0 +1,215 @@
+"""Distances of rows to centres, block by block of the rows: from differences, or in many dimensions from matrix products.
+
+|z − c|² = |z|² + |c|² − 2 z·c loses digits by as much as the lengths exceed the distances. Products are used where double precision
+suffices. Single precision costs half. It is used if the caller allows it (``single``) and lengths are so short that distances are
+off by about 1e-7; squared lengths are then still computed in double precision. Columns that are 0 in all centres are left out of
+the product, and so are columns in which all rows agree, such as the margins of images. O(n·m·d).
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reduset._engine.arithmetic import FAST
+from reduset._engine.cached import cached_property
+from reduset._engine.compiled import compiled, row
+from reduset._engine.distances import LINEAR, ROOT, SQUARED, distances_at, to_distances
+from reduset._engine.passes import BlockRows
+from reduset._engine.profile import BLAS_REACH, MIXED_FROM, MIXED_REACH, Frame, Profile
+from reduset._engine.sums import BLAS_FROM
+from reduset._engine.threads import row_blocks, run_all
+from reduset._engine.tiles import squared_distance_rows
+from reduset._types import Floats
+
+Columns = NDArray[np.int64]
+
+
+def varying_columns(points: Floats) -> Columns:
+    """The columns in which not all rows are as the first."""
+    constant = np.arange(points.shape[1])
+    for a, b in row_blocks(points, points.shape[1]):  # the first blocks leave few columns to look at in the others
+        constant = constant[(points[a:b, constant] == points[0, constant]).all(axis=0)]
+        if len(constant) == 0:
+            break
+    return np.delete(np.arange(points.shape[1]), constant)
+
+
+def is_packable(points: Floats, frame: Frame) -> bool:
+    """Whether coordinates can be taken from the points one by one, without a copy of all."""
+    return isinstance(frame.matrix, float) and points.dtype.kind == "f" and points.flags.c_contiguous
+
+
+def packed(
+    points: Floats, frame: Frame, columns: Columns, middle: NDArray[np.float64], dtype: type
+) -> tuple[Floats, NDArray[np.float64]]:
+    """The columns of the frame's coordinates about ``middle``, (n, k), and squared lengths in all columns, (n,)."""
+    values: Floats = np.empty((len(points), len(columns)), dtype)
+    squares = np.empty(len(points))
+    _fill(points, frame, columns, middle, values, squares)
+    return values, squares
+
+
+def packed_by_threads(
+    points: Floats, frame: Frame, columns: Columns, middle: NDArray[np.float64], dtype: type
+) -> tuple[Floats, NDArray[np.float64]]:
+    """The same of many points."""
+    values: Floats = np.empty((len(points), len(columns)), dtype)
+    squares = np.empty(len(points))
+    parts = row_blocks(points, points.shape[1])
+    run_all([partial(_fill, points[a:b], frame, columns, middle, values[a:b], squares[a:b]) for a, b in parts])
+    return values, squares
+
+
+def _fill(
+    points: Floats, frame: Frame, columns: Columns, middle: NDArray[np.float64], values: Floats, squares: NDArray[np.float64]
+) -> None:
+    if is_packable(points, frame):
+        _pack(points, columns, frame.centre, frame.matrix, middle, values, squares)
+    else:
+        _pack(frame.apply(points), columns, np.zeros(len(middle)), 1.0, middle, values, squares)
+
+
+@compiled(fastmath=FAST)
+def _pack(points, columns, centre, scale, middle, values, squares):
+    u = np.empty(len(middle))
+    for i in range(points.shape[0]):
+        x = points[i]
+        for k in range(len(u)):
+            u[k] = (x[k] - centre[k]) * scale - middle[k]
+        total = 0.0
+        for k in range(len(u)):
+            total += u[k] * u[k]
+        squares[i] = total
+        z = values[i]
+        for j in range(len(columns)):
+            z[j] = u[columns[j]]
+
+
+def assigned_distances(
+    points: Floats, centres: Floats, owners: NDArray[np.int64], frame: Frame, metric: int
+) -> NDArray[np.float64]:
+    """(n,) the distance of each point to the centre that owns it, 0 where none does (an owner below 0); by differences."""
+    if isinstance(points, BlockRows):
+        return points.map_rows(partial(_assigned_of_block, centres, frame, metric), owners)
+    out = np.empty(len(points))
+    scale = abs(frame.matrix) if isinstance(frame.matrix, float) and points.dtype == centres.dtype == np.float64 else None
+    places = np.ascontiguousarray(centres if scale is not None else frame.apply(centres))
+
+    def task(a: int, b: int) -> None:
+        here = np.ascontiguousarray(points[a:b]) if scale is not None else frame.apply(points[a:b])
+        _own_differences(here, places, owners[a:b], metric, out[a:b])
+
+    run_all([partial(task, a, b) for a, b in row_blocks(points, points.shape[1])])
+    return out if scale is None else out * scale ** (2 if metric == SQUARED else 1)
+
+
+def _assigned_of_block(centres: Floats, frame: Frame, metric: int, rows: Floats, owners: NDArray[np.int64]) -> NDArray[np.float64]:
+    return assigned_distances(rows, centres, owners, frame, metric)
+
+
+def has_single_products(profile: Profile, dimension: int) -> bool:
+    """Whether there are distances by products in single precision: of Gaussian bumps, and where they cost less."""
+    return profile.metric == SQUARED and profile.family == LINEAR and dimension >= MIXED_FROM
+
+
+class Centres:
+    """Centres, and the distances of rows to them in coordinates of the frame times ``unit``.
+
+    What a product cancels is magnified by the ``widest`` stretch of the distances that comes after.
+    """
+
+    def __init__(
+        self, centres: Floats, frame: Frame, profile: Profile, unit: float = 1.0, widest: float = 1.0, single: bool = False
+    ) -> None:
+        self._frame = frame if unit == 1.0 else Frame(frame.centre, frame.matrix * unit)
+        self._profile = profile
+        self._Y = self._frame.apply(centres)
+        self._magnified = widest**2 * profile.slope
+        self._by_products = profile.metric == SQUARED and centres.shape[1] >= BLAS_FROM
+        self._by_single = single and has_single_products(profile, centres.shape[1])
+
+    @property
+    def typical(self) -> float:
+        """The mean distance between two centres, by products in single precision."""
+        return self._single.typical
+
+    @cached_property
+    def _single(self) -> _Products:
+        return _Products(self._Y, np.float32, self._profile)
+
+    @cached_property
+    def _double(self) -> _Products:
+        return _Products(self._Y, np.float64, self._profile)
+
+    @cached_property
+    def _columns(self) -> NDArray[np.float64]:
+        return np.ascontiguousarray(self._Y.T)
+
+    def distances(self, points: Floats, first: int = 0) -> Floats:
+        """(n, m − first) distances of the points to the centres from ``first`` on, in the precision that they were found in."""
+        found = self._single.distances(points, self._frame, self._magnified, first) if self._by_single else None
+        if found is None and self._by_products:
+            found = self._double.distances(points, self._frame, self._magnified, first)
+        if found is not None:
+            return found
+        out = np.empty((len(points), len(self._Y) - first))
+        _differences(self._frame.apply(points), self._columns, distances_at(self._profile.metric, np.float64), first, out)
+        return out
+
+
+class _Products:
+    """Centres about their mean in one precision."""
+
+    def __init__(self, Y: NDArray[np.float64], dtype: Any, profile: Profile) -> None:
+        self._dtype, self._family = dtype, profile.family
+        # about the frame's centre in double precision, which bears it; single precision gains by shorter rows
+        self._middle = Y.mean(axis=0) if dtype == np.float32 else np.zeros(Y.shape[1])
+        # a root takes small distances from differences, in all columns
+        self._columns = np.arange(Y.shape[1]) if self._family == ROOT else np.flatnonzero((Y != 0).any(axis=0))
+        self._middle[np.delete(np.arange(Y.shape[1]), self._columns)] = 0.0
+        self._rows, self._squares = packed(Y, Frame(np.zeros(Y.shape[1]), 1.0), self._columns, self._middle, dtype)
+        self._longest = float(self._squares.max())
+        self._reach = MIXED_REACH if dtype == np.float32 else BLAS_REACH[np.float64]
+
+    @property
+    def typical(self) -> float:
+        return 2 * float(self._squares.mean())
+
+    def distances(self, points: Floats, frame: Frame, magnified: float, first: int) -> Floats | None:
+        """The distances in this precision; None where they cannot be had in it."""
+        if self._longest * magnified > self._reach:
+            return None
+        P, lengths = packed(points, frame, self._columns, self._middle, self._dtype)
+        if float(lengths.max()) * magnified > self._reach:
+            return None
+        rows, squares = self._rows[first:], self._squares[first:]
+        G = P @ rows.T
+        squared_distance_rows(G, rows, squares, P, lengths, self._family)
+        return G
+
+
+@compiled(fastmath=FAST)
+def _differences(P, Z, distances, first, out):
+    n = Z.shape[1]
+    for i in range(P.shape[0]):
+        to_distances(distances, Z, first, n, n - first, row(P, i), row(out, i))
+
+
+@compiled(fastmath=FAST)
+def _own_differences(P, Y, owners, metric, out):
+    for i in range(len(P)):
+        total = 0.0
+        if owners[i] >= 0:
+            p = P[i]
+            y = Y[owners[i]]
+            if metric == SQUARED:
+                for j in range(len(p)):
+                    total += (p[j] - y[j]) * (p[j] - y[j])
+            else:
+                for j in range(len(p)):
+                    total += abs(p[j] - y[j])
+        out[i] = total
