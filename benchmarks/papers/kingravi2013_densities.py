@@ -19,7 +19,7 @@ from reduset.select import Herding
 from reduset.spectral import ReducedKernelPCA
 
 TITLE = "Reduced kernel PCA (2013): other reduced-set densities, Figures 7 and 8"
-SOURCES = (*paper.SOURCES, "select/kmeans.py", "select/paring.py", "select/herding.py")
+SOURCES = (*paper.SOURCES, "select/kmeans.py", "select/random.py", "select/herding.py")
 NAME = "kingravi2013_densities"
 SCHEMES = {"k-means": "kmeans", "paring": "paring", "herding": Herding(line_search=False)}
 COLOURS = {SHADOW: "tab:red", "k-means": "tab:green", "paring": "0.6", "herding": "tab:blue"}

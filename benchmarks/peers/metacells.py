@@ -22,7 +22,7 @@ from benchmarks._lib import ROOT, own_process, table, verdict
 from benchmarks._lib.remote import exchange, omitted
 
 TITLE = "Metacells"
-SOURCES = ("select/partition.py", "select/smoothing.py", "anndata/metacell.py", "anndata/representation.py")
+SOURCES = ("select/clustering.py", "select/clustering.py", "anndata/metacell.py", "anndata/representation.py")
 
 TYPES, LINEAGES, RARE, RARE_PROPORTION, GENES = 20, 5, 4, 0.005, 2000
 COPIES = 20
@@ -161,7 +161,7 @@ def partitions(X: np.ndarray, size: int, seed: int) -> dict[str, Callable[[], np
     from sklearn.cluster import KMeans
 
     from reduset import Gaussian, sketch
-    from reduset.select.partition import partition
+    from reduset.select.clustering import partition
 
     def of_sketch() -> np.ndarray:
         found = sketch(X, size, kernel=Gaussian(), rng=seed)

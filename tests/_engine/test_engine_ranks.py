@@ -3,7 +3,8 @@
 import numpy as np
 
 from reduset._engine import Frame
-from reduset._engine.neighbours import Ranks, nearest
+from reduset._engine.centre_distances import Ranks
+from reduset._engine.neighbours import nearest
 
 
 def test_single_precision_never_decides_what_it_cannot_tell():

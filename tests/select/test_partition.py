@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from reduset import set_threads
-from reduset.select import partition as module
-from reduset.select.partition import partition
+from reduset.select import clustering as module
+from reduset.select.clustering import partition
 from reference_metacells import within
 
 CASES = [(1, 400, 12), (2, 600, 40), (7, 500, 30), (50, 400, 25)]  # columns, rows, groups

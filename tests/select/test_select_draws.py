@@ -9,7 +9,7 @@ from scipy import stats
 
 import reference_select as reference
 from reduset import FunctionKernel, Gaussian, KernelMean, Laplacian, Student, compress
-from reduset.select import Cholesky, ColumnNorm, Random, cholesky, columnnorm
+from reduset.select import Cholesky, ColumnNorm, Random, cholesky, random
 
 SIX = np.array([[0.0, 0.0], [0.3, 0.1], [1.0, -0.5], [1.1, -0.4], [-0.7, 0.8], [2.5, 0.0]])
 KERNELS = [Gaussian(0.8), Laplacian(1.0), Student(0.7, space="l2"), FunctionKernel("rbf", gamma=1.0)]
@@ -128,9 +128,7 @@ def test_column_norms_are_those_of_the_matrix(kernel):
     w = np.random.default_rng(1).uniform(size=60)
     f = mean_of(60, kernel, sample_weight=w)
     K = f.kernel.product_gram(f.atoms, f.atoms)
-    np.testing.assert_allclose(
-        columnnorm.column_norms(f, np.random.default_rng(0)), reference.column_norms(K, f.weights), rtol=1e-9
-    )
+    np.testing.assert_allclose(random.column_norms(f, np.random.default_rng(0)), reference.column_norms(K, f.weights), rtol=1e-9)
 
 
 def test_the_first_row_is_drawn_by_its_column_norm_and_the_second_from_the_rest():
@@ -149,9 +147,9 @@ def test_the_first_row_is_drawn_by_its_column_norm_and_the_second_from_the_rest(
 def test_norms_from_a_sample_of_rows_are_close_to_those_from_all(monkeypatch, weighted):
     w = np.random.default_rng(1).uniform(size=3000) if weighted else None
     f = mean_of(3000, Gaussian(0.8), sample_weight=w)
-    exact = columnnorm.column_norms(f, np.random.default_rng(0))
-    monkeypatch.setattr(columnnorm, "EXACT_UP_TO", 600)
-    sampled = columnnorm.column_norms(f, np.random.default_rng(0))
+    exact = random.column_norms(f, np.random.default_rng(0))
+    monkeypatch.setattr(random, "EXACT_UP_TO", 600)
+    sampled = random.column_norms(f, np.random.default_rng(0))
     assert not np.array_equal(sampled, exact)
     assert np.corrcoef(sampled, exact)[0, 1] > 0.99
     assert np.median(np.abs(sampled / exact - 1)) < 0.1
@@ -163,9 +161,9 @@ def test_norms_from_a_sample_of_rows_are_close_to_those_from_all(monkeypatch, we
 
 def test_the_matrix_of_the_norms_is_taken_in_blocks(monkeypatch):
     f = mean_of(300)
-    whole = columnnorm.column_norms(f, np.random.default_rng(0))
-    monkeypatch.setattr(columnnorm, "ENTRIES", 1000)
-    np.testing.assert_allclose(columnnorm.column_norms(f, np.random.default_rng(0)), whole, rtol=1e-12)
+    whole = random.column_norms(f, np.random.default_rng(0))
+    monkeypatch.setattr(random, "ENTRIES", 1000)
+    np.testing.assert_allclose(random.column_norms(f, np.random.default_rng(0)), whole, rtol=1e-12)
 
 
 def test_column_norms_that_underflow_leave_every_row_a_chance():

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import reference_select as reference
 from reduset import FunctionKernel, Gaussian, KernelMean, Laplacian, Student, compress
-from reduset.select import Random, Thinning, swapping, thinning
+from reduset.select import Random, Thinning, thinning
 
 KERNELS = [
     Gaussian(0.7),
@@ -85,7 +85,7 @@ def test_swapping_takes_the_best_row_for_each_in_turn(seed, size, repeated):
     pool = rng.integers(0, 12, size=24) if repeated else np.arange(24)
     chosen = rng.permutation(pool)[:size]
     K = reference.gram(f)
-    swapped = swapping.swap(f.kernel, f.atoms, pool, chosen)
+    swapped = thinning.swap(f.kernel, f.atoms, pool, chosen)
     before, after = reference.squared_mmd(K, pool, chosen), reference.squared_mmd(K, pool, swapped)
     assert after <= before + 1e-12
     assert after == pytest.approx(reference.squared_mmd(K, pool, reference.swap(K, pool, chosen)), abs=1e-12)
@@ -98,12 +98,12 @@ def test_swapped_rows_are_those_of_the_definition(kernel):
     pool, chosen = np.random.default_rng(0).permutation(40)[:32], np.array([3, 8, 11, 20])
     chosen = pool[chosen]
     K = f.kernel.product_gram(f.atoms, f.atoms)
-    assert swapping.swap(f.kernel, f.atoms, pool, chosen).tolist() == reference.swap(K, pool.tolist(), chosen.tolist())
+    assert thinning.swap(f.kernel, f.atoms, pool, chosen).tolist() == reference.swap(K, pool.tolist(), chosen.tolist())
 
 
 def test_all_of_the_pool_stays_as_often_as_it_is_there():
     f = mean_of(20)
-    assert sorted(swapping.swap(f.kernel, f.atoms, np.array([2, 2, 7, 2]), np.array([2, 7, 2, 2]))) == [2, 2, 2, 7]
+    assert sorted(thinning.swap(f.kernel, f.atoms, np.array([2, 2, 7, 2]), np.array([2, 7, 2, 2]))) == [2, 2, 2, 7]
 
 
 def helped_by_one_exchange(f, chosen, shares):

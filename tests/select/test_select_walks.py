@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import reference_select as reference
 from reduset import FunctionKernel, Gaussian, KernelMean, Laplacian, Student, compress
 from reduset._engine.factor import Pursuit, order_by_energy
-from reduset.select import Greedy, Herding, Random, candidates
+from reduset.select import Greedy, Herding, Random, greedy
 from reduset.select.herding import REPEATS
 
 KERNELS = [
@@ -34,8 +34,8 @@ def mean_of(n=25, kernel=KERNELS[0], seed=0, signed=False, weighted=False):
 @pytest.fixture
 def some_candidates(monkeypatch):
     """Some hundred points are many."""
-    monkeypatch.setattr(candidates, "EVERY_UP_TO", 50)
-    monkeypatch.setattr(candidates, "SOME", 80)
+    monkeypatch.setattr(greedy, "EVERY_UP_TO", 50)
+    monkeypatch.setattr(greedy, "MIN_CANDIDATES", 80)
 
 
 # -- herding ---------------------------------------------------------------------------------------------------------
@@ -163,7 +163,7 @@ def test_greedy_works_with_a_function_as_with_the_kernel_it_writes_out():
 @pytest.mark.parametrize("selector", [Greedy(), Herding(), Herding(line_search=False)])
 def test_of_many_points_some_are_candidates(some_candidates, selector):
     f = mean_of(400)
-    found = candidates.candidates(f, 20, np.empty(0, np.int64), np.random.default_rng(3))
+    found = greedy.candidates(f, 20, np.empty(0, np.int64), np.random.default_rng(3))
     assert len(np.unique(found.rows)) == len(found.rows) == 80
     K = reference.gram(f)
     np.testing.assert_allclose(found.values, (K @ f.weights)[found.rows], rtol=1e-9)
@@ -176,7 +176,7 @@ def test_of_many_points_some_are_candidates(some_candidates, selector):
 def test_candidates_have_weight(some_candidates):
     w = np.where(np.arange(400) % 3, 0.0, 1.0)
     f = KernelMean.from_samples(np.random.default_rng(0).normal(size=(400, 2)), Gaussian(0.7), w)
-    assert np.all(w[candidates.candidates(f, 20, np.empty(0, np.int64), np.random.default_rng(0)).rows] > 0)
+    assert np.all(w[greedy.candidates(f, 20, np.empty(0, np.int64), np.random.default_rng(0)).rows] > 0)
 
 
 @pytest.mark.parametrize("selector", [Greedy(), Herding(), Herding(line_search=False)])
@@ -211,10 +211,10 @@ def test_greedy_looks_for_places_that_its_candidates_lack_before_it_ends(some_ca
 
 @pytest.mark.parametrize(("bandwidth", "believed"), [(1.5, True), (0.02, False)])
 def test_a_stand_in_gives_the_values_where_it_is_close(some_candidates, monkeypatch, bandwidth, believed):
-    monkeypatch.setattr(candidates, "PAIRS", 0)
-    monkeypatch.setattr(candidates, "SURROGATE_ATOMS", 150)
+    monkeypatch.setattr(greedy, "PAIRS", 0)
+    monkeypatch.setattr(greedy, "SURROGATE_ATOMS", 150)
     f = mean_of(400, kernel=Gaussian(bandwidth))
-    found = candidates.candidates(f, 20, np.empty(0, np.int64), np.random.default_rng(0))
+    found = greedy.candidates(f, 20, np.empty(0, np.int64), np.random.default_rng(0))
     exact = f.kernel.product_sums(f.atoms, f.weights, found.points)
     assert np.array_equal(found.values, exact) != believed
     np.testing.assert_allclose(found.values, exact, rtol=0.02)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from reduset.select import smoothing
-from reduset.select.smoothing import nearest_in_groups, smoothed
+from reduset.select import clustering as smoothing
+from reduset.select.clustering import nearest_in_groups, smoothed
 
 
 def grouped(n, m, d, seed=0):
@@ -29,7 +29,7 @@ def test_neighbours_and_averages_are_those_of_a_loop(n, m, d, k, monkeypatch):
     np.testing.assert_array_equal(np.sort(nearest_in_groups(X, groups, centres, k)), np.sort(expected))
     value, reach = X.astype(float), 2 * np.sqrt(np.sort(apart, axis=1)[:, k - 1])
     expected = [[j if np.sqrt(apart[i, j]) <= reach[j] else i for j in own] for i, own in enumerate(expected)]
-    for _ in range(smoothing.ROUNDS):
+    for _ in range(smoothing.ROUNDS_OF_SMOOTHING):
         value = np.array([value[own].mean(axis=0) for own in expected])
     np.testing.assert_allclose(smoothed(X, groups, centres, k), value, atol=1e-5)
 

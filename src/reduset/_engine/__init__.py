@@ -73,7 +73,7 @@ if TYPE_CHECKING:
     from reduset._engine.balance import balance_lists, balance_products
     from reduset._engine.boxes import box_sums, normal_tail, oblique_box_sums
     from reduset._engine.cached import cached_property
-    from reduset._engine.centre_distances import assigned_distances, has_single_products
+    from reduset._engine.centre_distances import array_module, assigned_distances, has_single_products
     from reduset._engine.columnwise import columnwise_gram
     from reduset._engine.compiled import report_compilation
     from reduset._engine.components import Components, Moments, component_logs, component_sums
@@ -106,7 +106,7 @@ if TYPE_CHECKING:
     from reduset._engine.leaf_sums import LeafSums
     from reduset._engine.leaves import Leaves, build_leaves, leaf_order
     from reduset._engine.memory import physical_memory
-    from reduset._engine.neighbours import LeafCover, array_module, leaves_for, nearest, nearest_by_block
+    from reduset._engine.neighbours import LeafCover, leaves_for, nearest, nearest_by_block
     from reduset._engine.passes import BlockRows, add, each_column, held_rows, in_blocks, in_memory, map_rows, over_blocks
     from reduset._engine.profile import Frame, Profile
     from reduset._engine.rows import random_rows, rows_by_weight, rows_not_among
@@ -168,7 +168,7 @@ _HOMES = {
     "balance": "balance_lists balance_products",
     "boxes": "box_sums normal_tail oblique_box_sums",
     "cached": "cached_property",
-    "centre_distances": "assigned_distances has_single_products",
+    "centre_distances": "array_module assigned_distances has_single_products",
     "columnwise": "columnwise_gram",
     "compiled": "report_compilation",
     "components": "Components Moments component_logs component_sums",
@@ -192,7 +192,7 @@ _HOMES = {
     "leaf_sums": "LeafSums",
     "leaves": "Leaves build_leaves leaf_order",
     "memory": "physical_memory",
-    "neighbours": "LeafCover array_module leaves_for nearest nearest_by_block",
+    "neighbours": "LeafCover leaves_for nearest nearest_by_block",
     "passes": "BlockRows add each_column held_rows in_blocks in_memory map_rows over_blocks",
     "profile": "Frame Profile",
     "rows": "random_rows rows_by_weight rows_not_among",

@@ -49,7 +49,7 @@ def gram_blocks(points: Floats, others: Floats, frame: Frame, profile: Profile, 
     shared = profile.metric in (SQUARED, CITYBLOCK)  # in other units any other metric is no multiple of itself
     units = [1.0] if shared else list(stretches)
     power = 2 if profile.metric == SQUARED else 1
-    deepening = profile.exponent_arguments(np.float64)
+    arguments = profile.exponent_arguments(np.float64)
     centres = [Centres(others, frame, profile, unit, max(stretches)) for unit in units]
     for a, b in blocks(len(points), rows):
         distances = np.empty((len(units), b - a, len(others)))
@@ -62,7 +62,7 @@ def gram_blocks(points: Floats, others: Floats, frame: Frame, profile: Profile, 
             tasks = []
             for s, stretch in enumerate(stretches):
                 u, factor = (0, stretch**power) if shared else (s, 1.0)
-                tasks += [partial(_value_matrix, distances[u, c:e], factor, *deepening, values[s, c:e]) for c, e in parts]
+                tasks += [partial(_value_matrix, distances[u, c:e], factor, *arguments, values[s, c:e]) for c, e in parts]
             run_all(tasks)
             run_all([partial(use, s, a, b, values[s]) for s in range(len(stretches))])
 

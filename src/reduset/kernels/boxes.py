@@ -2,7 +2,7 @@
 
 In one column every kernel has a tail in closed form. In several the Gaussian and the city-block Laplacian are products over
 columns; the other bumps mix normal laws of many widths (`scale_laws`), each a product. A full covariance leaves no product: there
-boxes are summed by Owen's function in two columns, by lattice rules in more, with an error that is told (`_engine.oblique_boxes`).
+boxes are summed by Owen's function in two columns, by lattice rules in more, with an error that is told (`_engine.boxes`).
 """
 
 from __future__ import annotations

@@ -11,15 +11,13 @@ from reduset._types import SelectorLike
 from reduset._validate import hint_for
 from reduset.select.auto import Auto
 from reduset.select.cholesky import Cholesky
-from reduset.select.columnnorm import ColumnNorm
+from reduset.select.clustering import partition
 from reduset.select.contract import Selection, Selector, support
 from reduset.select.greedy import Greedy
 from reduset.select.herding import Herding
 from reduset.select.kcenter import KCenter
 from reduset.select.kmeans import KMeans
-from reduset.select.paring import Paring
-from reduset.select.partition import partition
-from reduset.select.random import Random
+from reduset.select.random import ColumnNorm, Paring, Random
 from reduset.select.shadow import Shadow
 from reduset.select.thinning import Thinning
 

@@ -17,10 +17,9 @@ from reduset import _validate
 from reduset._engine import costs
 from reduset._types import Array, Indices, Report
 from reduset.mean import KernelMean
-from reduset.select.candidates import EVERY_UP_TO, SOME
 from reduset.select.cholesky import Cholesky
 from reduset.select.contract import Selector, Traversal
-from reduset.select.greedy import Greedy
+from reduset.select.greedy import EVERY_UP_TO, MIN_CANDIDATES, Greedy
 from reduset.select.kcenter import KCenter
 from reduset.select.kmeans import KMeans, rows_looked_at
 from reduset.weights import span_of
@@ -45,7 +44,7 @@ def of_kmeans(n: int, m: int, d: int) -> float:
 
 def of_greedy(n: int, m: int, d: int) -> float:
     """Seconds that the greedy choice takes."""
-    q = n if n <= EVERY_UP_TO else SOME
+    q = n if n <= EVERY_UP_TO else MIN_CANDIDATES
     return costs.of_sums(n, q, d) + 2.5e-10 * q * m * m / 2 + m * costs.of_sums(1, q, d)
 
 

@@ -1,9 +1,14 @@
 """Greedy selection by energy: sequential Bayesian quadrature, that is orthogonal matching pursuit on the mean.
 
-The next atom is the candidate whose bump, made orthogonal to the span so far, explains most of what is left of f: with r = f − Pf
-and σ² the squared distance of the bump to the span it adds r(x)²/σ²(x) to ‖Pf‖² (Huszár & Duvenaud 2012). The published form
-evaluates f at all points, n² kernel evaluations; here the candidates are bounded (`candidates`), O(n·q + q·m²) with q of them, and
-memory O(q·m).
+The next atom is the candidate whose kernel function, made orthogonal to the span so far, explains most of the remainder of f. With
+r = f − Pf and σ² the squared distance of the kernel function to the span, it adds r(x)²/σ²(x) to ‖Pf‖² (Huszár & Duvenaud 2012).
+The published form evaluates f at all points, n² kernel evaluations. Here the candidates are bounded, O(n·q + q·m²) with q of them,
+and memory O(q·m).
+
+**Candidates.** A greedy step evaluates every candidate. Up to `EVERY_UP_TO` rows all are candidates. Beyond, `MIN_CANDIDATES` rows
+are drawn by weight (or twice the number of atoms, if that is more), and drawn anew when they run out. f at the candidates is summed
+over the data up to `PAIRS` kernel evaluations. Beyond, it is taken from a larger compression (a surrogate) whose measured error is
+within `SURROGATE_TOL`. If the bandwidth is too small for such a surrogate, it is summed over the data after all.
 """
 
 from __future__ import annotations
@@ -11,13 +16,57 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from reduset import _validate
 from reduset._engine import Pursuit, single_threaded_blas
 from reduset._types import Indices, Report
+from reduset.certificate.surrogate import close_surrogate
 from reduset.mean import KernelMean
-from reduset.select.candidates import Candidates, candidates
 from reduset.select.contract import Selector, Traversal
+from reduset.select.random import draw
+
+EVERY_UP_TO = 8192
+MIN_CANDIDATES = 4096
+PAIRS = 1 << 31  # kernel evaluations that a person would wait for
+SURROGATE_ATOMS = 2048
+SURROGATE_TOL = 0.01  # relative error of a surrogate that may be believed
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Rows to choose from.
+
+    Attributes
+    ----------
+    rows : (q,) distinct rows of the mean
+    points : (q, d)
+    values : (q,) ⟨f, φ(·, x)⟩ at each, in units where every bump has norm 1
+    every : whether these are all rows of non-zero weight
+    """
+
+    rows: Indices
+    points: NDArray[np.float64]
+    values: NDArray[np.float64]
+    every: bool
+
+    def suffice_for(self, size: int) -> bool:
+        """Whether there is something to choose from for the last of ``size`` atoms."""
+        return self.every or 2 * size <= len(self.rows)
+
+
+def candidates(mean: KernelMean, size: int, chosen: Indices, rng: np.random.Generator) -> Candidates:
+    """All rows of non-zero weight, or a draw of them for ``size`` atoms, with f at each; those already chosen are among them."""
+    able = int(np.count_nonzero(mean.weights))
+    every = able <= max(EVERY_UP_TO, 2 * size)
+    rows = np.flatnonzero(mean.weights) if every else np.union1d(draw(mean, max(MIN_CANDIDATES, 2 * size), rng), chosen)
+    points = np.asarray(mean.atoms[rows], np.float64)
+    source = mean
+    if mean.size * len(rows) > PAIRS:
+        source = close_surrogate(mean, SURROGATE_ATOMS, SURROGATE_TOL, rng)
+    values = source.kernel.product_sums(source.atoms, source.weights, points, "double" if every else "auto")
+    return Candidates(rows, points, values, every)
+
 
 RENEWALS = 3  # of candidates that add nothing, before the data count as exhausted
 

@@ -17,8 +17,8 @@ import numpy as np
 
 from reduset._types import Array, Indices, Report
 from reduset.mean import KernelMean
-from reduset.select.candidates import Candidates, candidates
 from reduset.select.contract import Selector, Traversal
+from reduset.select.greedy import Candidates, candidates
 
 REPEATS = 16
 

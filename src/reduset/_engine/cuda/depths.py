@@ -1,4 +1,4 @@
-"""Depths of gaps that lie on a GPU (`Profile.to_depths`), and small arrays of the processor beside values that do."""
+"""Depths of gaps that lie on a GPU (`Profile.to_exponents`), and small arrays of the processor beside values that do."""
 
 from __future__ import annotations
 

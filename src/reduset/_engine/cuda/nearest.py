@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from reduset._engine.centre_distances import Ranks
 from reduset._engine.cuda.chunks import chunks, placed
 from reduset._engine.cuda.guard import in_room
 from reduset._engine.cuda.kernels import kernel
 from reduset._engine.cuda.place import on_card
 from reduset._engine.distances import SQUARED
-from reduset._engine.neighbours import Ranks
 from reduset._engine.profile import FEW_COLUMNS, Frame
 from reduset._engine.threads import blocks
 from reduset._types import Floats
