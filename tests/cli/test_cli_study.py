@@ -135,7 +135,7 @@ def test_a_file_cut_short_is_refused_or_left_out_and_named(lab, tmp_path, capsys
 def test_a_sample_of_the_table_without_a_file_is_refused_or_left_out(lab, capsys):
     (lab / "files" / "p0ill.fcs").unlink()
     assert run(study(lab, "--test", "condition", "--json")) == 2
-    assert "go on without it (--keep-going)" in capsys.readouterr().err
+    assert "omit the sample (--keep-going)" in capsys.readouterr().err
     assert run(study(lab, "--test", "condition", "--keep-going", "--json")) == 0
     assert "p0 ill" in told(capsys)["left_out"]
 

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from reduset.cytometry.channels import find_channel
-from reduset.cytometry.events import FileChannels
+from reduset.cytometry.events import FileChannels, find_channel
 from reduset.cytometry.markers import read_panel, study_markers
 from reduset.io import FileError
 
@@ -32,7 +31,7 @@ def test_a_channel_is_found_by_name_or_label_in_either_spelling(name, place):
 def test_an_exact_spelling_counts_more_than_a_loose_one():
     file = made(["cd4", "CD4", "CD-4"])
     assert [find_channel(file, name) for name in file.names] == [0, 1, 2]
-    with pytest.raises(FileError, match=r"'Cd4' fits channel 1, cd4 and channel 2, CD4; say in the panel"):
+    with pytest.raises(FileError, match=r"'Cd4' fits channel 1, cd4 and channel 2, CD4; name its .PnN or its number"):
         find_channel(file, "Cd4")
 
 
@@ -54,7 +53,7 @@ def test_a_name_that_fits_two_channels_is_a_clash_with_a_way_out(names, labels, 
 def test_without_a_panel_markers_are_dyes_called_by_their_labels():
     found = study_markers([made(["Time", "FSC-A", "FITC-A", "PE-A", "APC-A"], ["", "", "CD3", "PE-A", ""])], None, "same")
     assert found.names == ("CD3", "PE-A", "APC-A")
-    assert found.places == {"x/a.fcs": [2, 3, 4]}
+    assert found.positions == {"x/a.fcs": [2, 3, 4]}
     assert not found.state
 
 
@@ -69,7 +68,7 @@ def test_labels_that_say_the_same_of_two_channels_say_nothing():
 def test_a_pulse_is_measured_once(names, taken):
     found = study_markers([made(names)], None, "common")
     assert found.names == taken
-    assert "left out unless a panel names them" in found.notes[0]
+    assert "omitted unless a panel names them" in found.notes[0]
 
 
 def test_markers_that_not_all_files_have_are_left_out_with_a_note_or_refused():
@@ -77,8 +76,8 @@ def test_markers_that_not_all_files_have_are_left_out_with_a_note_or_refused():
     other = made(["APC-A", "FITC-A"], ["CD8", "CD3"], "x/b.fcs")
     found = study_markers([one, other], None, "common")
     assert found.names == ("CD3", "CD8")
-    assert found.places == {"x/a.fcs": [0, 2], "x/b.fcs": [1, 0]}
-    assert found.notes == ("left out, for not every file has them: CD4 (not in b.fcs)",)
+    assert found.positions == {"x/a.fcs": [0, 2], "x/b.fcs": [1, 0]}
+    assert found.notes == ("omitted, not in all files: CD4 (not in b.fcs)",)
     with pytest.raises(FileError, match=r"x/b\.fcs.*'CD4'.*x/a\.fcs.*channels='common'"):
         study_markers([one, other], None, "same")
 
@@ -98,7 +97,7 @@ def test_files_without_labels_are_matched_by_the_names_of_channels(order):
     found = study_markers(files, None, "same")
     assert sorted(found.names) == ["CD3", "PE-A"]
     place = found.names.index("CD3")
-    assert (found.places["a"][place], found.places["b"][place]) == (0, 1)
+    assert (found.positions["a"][place], found.positions["b"][place]) == (0, 1)
 
 
 def test_a_channel_that_is_another_marker_in_another_file_is_no_marker_of_both():
@@ -107,7 +106,7 @@ def test_a_channel_that_is_another_marker_in_another_file_is_no_marker_of_both()
     bare = made(["FITC-A", "PE-A"], None, "c")
     found = study_markers([bare, one, other], None, "common")
     assert found.names == ("CD3",)
-    assert any("left out, for PE-A is CD4 in a and CD8 in b" in note for note in found.notes)
+    assert any("omitted, because PE-A is CD4 in a and CD8 in b" in note for note in found.notes)
     with pytest.raises(FileError, match="a marker must be the same in all files, and PE-A is CD4 in a and CD8 in b"):
         study_markers([bare, one, other], None, "same")
 
@@ -117,19 +116,19 @@ PANEL = {"fcs_colname": ["fitc-a", "HLA DR"], "antigen": ["CD3e", "DR"], "marker
 
 def test_a_panel_says_which_markers_there_are_and_how_they_are_called():
     found = study_markers([FILE], read_panel(PANEL), "same")
-    assert (found.names, found.places["x/a.fcs"]) == (("CD3e", "DR"), [1, 3])
+    assert (found.names, found.positions["x/a.fcs"]) == (("CD3e", "DR"), [1, 3])
     assert found.state == {"DR"}
     assert found.transforms == {"CD3e": "asinh:5"}
 
 
 def test_a_marker_of_the_panel_is_found_by_its_name_where_the_channel_is_another():
     other = made(["BV421-A", "PE-A"], ["CD3e", "DR"], "b")
-    assert study_markers([FILE, other], read_panel(PANEL), "same").places["b"] == [0, 1]
+    assert study_markers([FILE, other], read_panel(PANEL), "same").positions["b"] == [0, 1]
 
 
 def test_a_channel_of_the_panel_that_no_file_has_is_refused_with_the_nearest():
     with pytest.raises(
-        FileError, match=r"panel: the channel 'PE-B' is in none of the files \(did you mean 'PE-A'\?\); say none in"
+        FileError, match=r"panel: the channel 'PE-B' is in none of the files \(did you mean 'PE-A'\?\); set its marker_class"
     ):
         study_markers([FILE], read_panel({"channel": ["PE-B"]}), "common")
 
@@ -142,7 +141,7 @@ def test_two_markers_of_a_panel_that_are_one_channel_are_refused():
 def test_a_panel_that_contradicts_the_labels_is_followed_with_a_note():
     panel = read_panel({"channel": ["A1", "A2"], "antigen": ["CD4", "CD8"]})
     found = study_markers([made(["A1", "A2"], ["CD8", "CD4"])], panel, "same")
-    assert found.places["x/a.fcs"] == [0, 1]
+    assert found.positions["x/a.fcs"] == [0, 1]
     assert found.notes[0] == "A1 is CD4 by the panel and CD8 by its label in a.fcs; the panel was followed"
 
 

@@ -8,9 +8,19 @@ from hypothesis.extra import numpy as arrays
 
 from cleaning_cases import RANGE, cells, events_of, read_events, shifted, timed
 from io_cases import write_fcs
-from reduset.cytometry.channels import AREA, FORWARD, HEIGHT, SIDE, WIDTH, clock_of, is_width, lights, scatter_parts
 from reduset.cytometry.cleaning import STEPS, clean
-from reduset.cytometry.events import FileEvents
+from reduset.cytometry.events import (
+    AREA,
+    FORWARD,
+    HEIGHT,
+    SIDE,
+    WIDTH,
+    FileEvents,
+    clock_of,
+    is_width,
+    lights,
+    scatter_parts,
+)
 
 
 def test_events_with_a_number_that_is_none_are_taken():
@@ -184,7 +194,7 @@ def test_files_without_a_clock_say_so_and_short_ones_need_not():
     rng = np.random.default_rng(0)
     columns = cells(6000, rng)
     assert "no channel of time" in clean(events_of(columns), ["time"]).notes[0]
-    assert "does not run" in clean(events_of({**columns, "Time": np.zeros(6000)}), ["time"]).notes[0]
+    assert "Time is constant" in clean(events_of({**columns, "Time": np.zeros(6000)}), ["time"]).notes[0]
     assert not clean(events_of(timed(cells(600, rng), rng)), ["time"]).notes
 
 

@@ -62,7 +62,9 @@ def test_an_empty_gate_keeps_nothing(tmp_path, events):
 
 def test_a_channel_that_the_file_lacks_is_named(tmp_path, events):
     path = written(tmp_path / "gates.xml", gating_ml(rectangle("far", dimension("BV421-A", 1))))
-    with pytest.raises(FileError, match=r"gates\.xml: FlowKit does not take it as gates for patient 1\.fcs \(BV421-A is not found"):
+    with pytest.raises(
+        FileError, match=r"gates\.xml: FlowKit does not accept it as gates for patient 1\.fcs \(BV421-A is not found"
+    ):
         open_gates(path).inside(events)
 
 
@@ -130,9 +132,9 @@ def test_a_sample_on_which_a_gate_was_not_drawn_is_refused(tmp_path, events):
 def test_populations_are_named_where_one_has_to_be_chosen(tmp_path):
     both = [drawn(), population("Debris", "FSC-A", 0, 200, population("CD3+", "PE-A", 0, 300))]
     path = written(tmp_path / "lab.wsp", workspace({"a.fcs": both}, CHANNELS))
-    with pytest.raises(FileError, match=r"several populations, say which .*: Cells, Cells/CD3\+, Debris, Debris/CD3\+"):
+    with pytest.raises(FileError, match=r"several populations, choose one .*: Cells, Cells/CD3\+, Debris, Debris/CD3\+"):
         open_gates(path)
-    with pytest.raises(FileError, match=r"is the end of several, say which: Cells/CD3\+, Debris/CD3\+"):
+    with pytest.raises(FileError, match=r"is the end of several, choose one: Cells/CD3\+, Debris/CD3\+"):
         open_gates(path, "CD3+")
     with pytest.raises(FileError, match=r"has no population 'Debri' \(did you mean 'Debris'\?\)"):
         open_gates(path, "Debri")
@@ -206,7 +208,7 @@ def test_rows_must_be_as_many_as_events(tmp_path, events):
 
 def test_a_table_of_no_file_in_particular_is_refused(tmp_path, events):
     feather.write_feather(arrow.table({"gate": member(events)}), tmp_path / "gates.feather")
-    with pytest.raises(FileError, match="must have a column 'file_name' that says of which file each row is"):
+    with pytest.raises(FileError, match="must have a column 'file_name' with the file of each row"):
         open_gates(tmp_path / "gates.feather").inside(events)
 
 

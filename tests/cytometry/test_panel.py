@@ -42,7 +42,7 @@ def test_scales_of_channels_are_taken_from_their_columns():
     [
         ({"antigen": ["CD3"]}, r"panel: needs a column 'fcs_colname' \(or channel, .*\); it has antigen"),
         ({"channel": ["a"], "class": ["tpye"]}, r"got 'tpye' in row 1 \(did you mean 'type'\?\)"),
-        ({"channel": ["a", "b"], "class": ["none", "none"]}, "says of no channel that it is used"),
+        ({"channel": ["a", "b"], "class": ["none", "none"]}, "no channel is used"),
         ({"channel": ["FITC-A", "fitc a"]}, "each channel .*got 'FITC-A' and 'fitc a'"),
         ({"channel": ["a", "b"], "antigen": ["CD3", "CD3"]}, "each marker .*got 'CD3' twice"),
         ({"channel": ["a"], "cofactor": ["big"]}, "row 1: transform 'asinh:big' needs numbers"),

@@ -30,7 +30,7 @@ def damage(folder, kind):
     events = lab_events(50)
     events[::2, 3], events[1::2, 4] = np.nan, np.inf
     write_sample(path, events)
-    return "none of its 50 events are left: non-finite took 50"
+    return "none of its 50 events are left: non-finite removed 50"
 
 
 KINDS = ["cut short", "empty", "something else", "cut in its head", "spillover", "no finite event"]
@@ -70,7 +70,7 @@ def test_a_file_of_another_panel_is_refused_or_left_out_with_the_reason(tmp_path
     cohort = read_cohort(folder, keep_going=True)
     assert cohort.names == ("a0", "a2")
     assert cohort.markers == read_cohort([folder / "a0.fcs", folder / "a2.fcs"]).markers
-    assert "are they of one panel?" in cohort.left_out["a1"]
+    assert "do all files have one panel?" in cohort.left_out["a1"]
 
 
 def test_at_least_one_sample_must_be_left(tmp_path):
@@ -88,14 +88,14 @@ class Nothing:
 
 def test_an_empty_gate_is_told(tmp_path):
     folder = write_folder(tmp_path / "in", 2)
-    with pytest.raises(FileError, match=r"a0\.fcs: none of its 120 events are left: gate took 120"):
+    with pytest.raises(FileError, match=r"a0\.fcs: none of its 120 events are left: gate removed 120"):
         read_cohort(folder, gate=Nothing(), clean=())
     with pytest.raises(FileError, match="no sample is left of 2"):
         read_cohort(folder, gate=Nothing(), clean=(), keep_going=True)
 
 
 def test_a_single_event_is_no_sample(tmp_path):
-    with pytest.raises(FileError, match="1 of its 1 events is left: it has no more"):
+    with pytest.raises(FileError, match="1 of its 1 events is left"):
         read_cohort([write_sample(tmp_path / "a.fcs", lab_events(1))])
 
 
@@ -115,7 +115,7 @@ def test_panels_that_differ_are_noted_or_refused(tmp_path):
     write_sample(folder / "a2.fcs", lab_events(100, channels=few), few, ("", "", "", "CD3", "Ki67"))
     cohort = read_cohort(folder)
     assert cohort.markers == ("CD3", "Ki67")
-    assert cohort.notes[0] == "left out, for not every file has them: CD4 (not in a2.fcs)"
+    assert cohort.notes[0] == "omitted, not in all files: CD4 (not in a2.fcs)"
     with pytest.raises(FileError, match=r"a2\.fcs: has no channel of 'CD4', unlike .*a0\.fcs"):
         read_cohort(folder, channels="same")
     (tmp_path / "panel.csv").write_text(PANEL)
@@ -136,14 +136,14 @@ def test_events_without_a_number_are_refused_where_nothing_leaves_them_out(tmp_p
     events = lab_events(60)
     events[3, 4] = np.nan
     path = write_sample(tmp_path / "a.fcs", events)
-    with pytest.raises(FileError, match=r"a\.fcs: 'CD4' has no number in row 4, got nan; leave such events out"):
+    with pytest.raises(FileError, match=r"a\.fcs: 'CD4' has no number in row 4, got nan; omit such events"):
         read_cohort([path], clean=())
 
 
 def test_a_marker_without_any_number_is_named(tmp_path):
     events = lab_events(60)
     events[:, 4] = np.nan
-    with pytest.raises(FileError, match="'CD4' has no number in any event; leave the marker out by a panel"):
+    with pytest.raises(FileError, match="'CD4' has no number in any event"):
         read_cohort([write_sample(tmp_path / "a.fcs", events)], clean=())
 
 
@@ -166,7 +166,7 @@ def test_options_are_checked_before_files_are_read(tmp_path, options, message):
 
 
 def test_folders_without_samples_are_refused(tmp_path):
-    with pytest.raises(FileError, match="is a folder without FCS files or others of data"):
+    with pytest.raises(FileError, match="is a folder without FCS files"):
         read_cohort(tmp_path)
     (tmp_path / "a.csv").write_text("x\n1\n2\n")
     np.save(tmp_path / "b.npy", np.ones((3, 2)))
@@ -180,11 +180,11 @@ def test_folders_without_samples_are_refused(tmp_path):
 
 def test_a_file_of_scatter_alone_says_what_it_has(tmp_path):
     path = write_sample(tmp_path / "a.fcs", lab_events(channels=("Time", "FSC-A")), ("Time", "FSC-A"), ("", ""))
-    with pytest.raises(FileError, match="holds no channel of a dye; name those to read in a panel, it has Time, FSC-A"):
+    with pytest.raises(FileError, match=r"holds no channel of a dye; .* it has Time, FSC-A"):
         read_cohort([path])
     assert read_cohort([path], panel={"channel": ["FSC-A"]}).markers == ("FSC-A",)
 
 
 def test_ranges_that_differ_between_files_are_noted(tmp_path):
     paths = [write_sample(tmp_path / "a.fcs", lab_events()), write_sample(tmp_path / "b.fcs", lab_events(), top=1024)]
-    assert any("were they measured alike?" in note for note in read_cohort(paths, clean=()).notes)
+    assert any("have different ranges in different files" in note for note in read_cohort(paths, clean=()).notes)

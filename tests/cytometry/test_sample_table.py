@@ -3,7 +3,7 @@
 import pytest
 
 from reduset.cytometry.lab_tables import lab_table
-from reduset.cytometry.sample_files import by_file, by_table
+from reduset.cytometry.samples import by_file, by_table
 from reduset.io import FileError
 
 PATHS = ["in/run1/a.fcs", "in/run1/B.v2.fcs", "in/run2/c.fcs"]

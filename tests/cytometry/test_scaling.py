@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reduset.cytometry.scaling import asked_scales, put_on_scales, told_tops
+from reduset.cytometry.reading import asked_scales, put_on_scales, range_notes
 from reduset.io.channels import linear_decades, noise_reach, pooled, scale_of
 from reduset.io.transforms import parse_transform
 
@@ -140,7 +140,8 @@ def test_every_sample_has_a_say_in_the_scale():
 def test_ranges_that_differ_between_files_are_told():
     tops = np.array([[1024.0, 5.0], [262144.0, 5.0]])
     assert (
-        "1 of 2 markers have other ranges in other files (x 1,024 in a, 262,144 in b)" in told_tops(["x", "y"], tops, ["a", "b"])[0]
+        "1 of 2 markers have different ranges in different files (x 1,024 in a, 262,144 in b)"
+        in range_notes(["x", "y"], tops, ["a", "b"])[0]
     )
-    assert told_tops(["y"], tops[:, 1:], ["a", "b"]) == []
-    assert told_tops(["y"], np.full((2, 1), np.inf), ["a", "b"]) == []
+    assert range_notes(["y"], tops[:, 1:], ["a", "b"]) == []
+    assert range_notes(["y"], np.full((2, 1), np.inf), ["a", "b"]) == []

@@ -15,7 +15,7 @@ from reduset._types import Array, Floats, Indices
 from reduset._validate import flag
 from reduset.anndata import ASSIGNMENT, NAME, WEIGHT, Representation, library, sketch_facts
 from reduset.cytometry.annotated_columns import KeyNames, are_measured, categories, column_of_entries, frame, pandas, study_facts
-from reduset.cytometry.samples import SAMPLE_ID
+from reduset.cytometry.lab_tables import SAMPLE_ID
 from reduset.cytometry.study import CohortStudy, check_study
 
 CELLS, POPULATION, MASS, Q, FOUND, FOLD = "n_cells", "population", "mass", "q", "found", "log2_fold_change"

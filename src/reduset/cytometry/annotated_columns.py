@@ -19,7 +19,7 @@ import numpy as np
 
 from reduset._types import Indices
 from reduset.anndata import MADE_BY
-from reduset.cytometry.samples import as_text
+from reduset.cytometry.lab_tables import as_text
 from reduset.cytometry.study import CohortStudy
 from reduset.io import need
 

@@ -1,8 +1,8 @@
 """Small tables that labs keep of their panel and their samples: cells of text by column, None for an empty cell.
 
 CSV with any separator, TSV, Parquet and Feather are read by `reduset.io`, sheets of Excel and LibreOffice (.xlsx, .xlsm, .ods) by
-python-calamine; dicts of columns and frames are accepted too. `path.xlsx` names the first sheet, `path.xlsx#Sheet name` another.
-Numbers are formatted as in the sheet: 3, not 3.0.
+python-calamine; dicts of columns and frames of pandas, polars or Arrow are accepted too. `path.xlsx` names the first sheet,
+`path.xlsx#Sheet name` another. Numbers are formatted as in the sheet: 3, not 3.0.
 
 calamine allocates the whole rectangle up to the last cell, so one cell in the far corner of an otherwise empty sheet exhausts the
 memory. The extent of every sheet is therefore read from the XML first, which costs one pass over the file. The binary formats .xls
@@ -11,16 +11,18 @@ and .xlsb offer no such check and are not supported.
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from xml.parsers import expat
 
-from reduset.cytometry.samples import as_text, columns_of
+from reduset._frames import framed
+from reduset._validate import missing
 from reduset.io import (
     NUMBER,
     DelimitedReader,
@@ -39,7 +41,9 @@ from reduset.io import (
 )
 
 Cells = tuple[str | None, ...]
+Columns = dict[str, tuple[Any, ...]]
 
+SAMPLE_ID = "sample_id"
 EMPTY_CELLS = ("", "na", "n/a", "#n/a", "nan", "null", ".")  # in lower case; "none" is an answer
 SUFFIXES = (".xlsx", ".xlsm", ".ods")
 BINARY_SUFFIXES = (".xls", ".xlsb")
@@ -52,6 +56,47 @@ REFERENCE = re.compile(r"([A-Za-z]{1,7})(\d{1,10})")
 def loose(name: str) -> str:
     """A name without case and punctuation, in which spellings differ."""
     return re.sub(r"[-_./\s()]+", "", name).casefold()
+
+
+def as_text(value: Any) -> str:
+    """An entry as a table shows it: whole numbers without a point, dates without midnight."""
+    if isinstance(value, float) and math.isfinite(value):
+        return str(int(value)) if value == int(value) and abs(value) < 1e15 else f"{value:.15g}"
+    if hasattr(value, "isoformat"):
+        return str(value.isoformat()).removesuffix("T00:00:00").replace("T", " ")
+    return str(value).strip()
+
+
+def columns_of(samples: Any, name: str = "samples") -> Columns:
+    """Columns of one length, None for a missing entry.
+
+    The index of a pandas frame is a column too, unless it numbers the rows: under its own name, or as `sample_id`.
+    """
+    samples = framed(samples)
+    if isinstance(samples, Mapping):
+        columns = {str(key): _entries(value, key, name) for key, value in samples.items()}
+    elif hasattr(samples, "columns") and hasattr(samples, "__getitem__"):
+        columns = {str(key): _entries(samples[key].to_list(), key, name) for key in list(samples.columns)}
+        index: Any = getattr(samples, "index", None)
+        if len(getattr(index, "names", ())) == 1 and type(index).__name__ != "RangeIndex":
+            labels = _entries(index, "index", name)
+            if index.name is not None or all(isinstance(label, str) for label in labels):  # otherwise numbers of rows
+                columns = {SAMPLE_ID if index.name is None else str(index.name): labels} | columns
+    else:
+        raise TypeError(f"{name} must be a dict of columns, or a frame; got {type(samples).__name__}")
+    lengths = {key: len(column) for key, column in columns.items()}
+    if len(set(lengths.values())) > 1:
+        raise ValueError(f"{name} must have columns of one length, got {lengths}")
+    if not columns or not next(iter(lengths.values())):
+        raise ValueError(f"{name} must hold at least one row, got none; omit it if there is no table")
+    return columns
+
+
+def _entries(column: Any, key: Any, name: str) -> tuple[Any, ...]:
+    if isinstance(column, str | bytes) or not isinstance(column, Iterable):
+        raise TypeError(f"{name}[{key!r}] must hold one entry per sample, got {column!r}")
+    values = column.tolist() if hasattr(column, "tolist") else list(column)
+    return tuple(None if missing(value) else value for value in values)
 
 
 @dataclass(frozen=True)
@@ -73,36 +118,38 @@ class LabTable:
     def find(self, spellings: Sequence[str]) -> str | None:
         """The name of the column with one of these spellings, in the order of preference; None if there is none."""
         for spelling in spellings:
-            fitting = [name for name in self.columns if loose(name) == loose(spelling)]
-            if len(fitting) > 1:
-                raise FileError(f"{self.source}: the columns {fitting[0]!r} and {fitting[1]!r} mean the same; leave one out")
-            if fitting:
-                return fitting[0]
+            matches = [name for name in self.columns if loose(name) == loose(spelling)]
+            if len(matches) > 1:
+                raise FileError(f"{self.source}: the columns {matches[0]!r} and {matches[1]!r} mean the same; omit one")
+            if matches:
+                return matches[0]
         return None
 
     def need(self, spellings: Sequence[str]) -> str:
-        """The same; an error if there is none."""
-        found = self.find(spellings)
-        if found is None:
+        """The name of the column; an error if there is none."""
+        name = self.find(spellings)
+        if name is None:
             raise FileError(
                 f"{self.source}: needs a column {spellings[0]!r} (or {', '.join(spellings[1:])}); it has {listed(self.columns)}"
             )
-        return found
+        return name
+
+    def cells(self, spellings: Sequence[str]) -> Cells:
+        """The cells of a column; empty ones if there is no such column."""
+        name = self.find(spellings)
+        return self.columns[name] if name is not None else (None,) * len(self)
 
 
 def lab_table(value: Any, what: str) -> LabTable:
     """A table from a file, a dict of columns or a frame; ``what`` is its name if it has no file."""
-    if isinstance(value, LabTable):
-        return value
     if not isinstance(value, str | os.PathLike):
-        texts = {
-            name: [as_text(cell) if cell is not None else "" for cell in cells] for name, cells in columns_of(value, what).items()
-        }
+        columns = columns_of(value, what)
+        texts = {name: ["" if cell is None else as_text(cell) for cell in cells] for name, cells in columns.items()}
         return _trimmed(what, list(texts), list(zip(*texts.values(), strict=True)))
     path = path_text(value)
     sheet = sheet_of(path)
     if sheet is not None:
-        rows = sheet_rows(*sheet)
+        rows = _sheet_rows(*sheet)
         if not rows:
             raise FileError(f"{path}: holds nothing")
         return _trimmed(path, unique_names(rows[0])[0], rows[1:])
@@ -122,7 +169,8 @@ def _texts(source: FileReader, name: str) -> list[str]:
 
 def _trimmed(source: str, names: list[str], rows: Sequence[Sequence[str]]) -> LabTable:
     """Cells without surrounding blanks, None for empty ones; blank rows and nameless empty columns are dropped."""
-    cells = [[_entry(cell) for cell in row] for row in rows]
+    texts = [[cell.strip() for cell in row] for row in rows]
+    cells = [[None if text.casefold() in EMPTY_CELLS else text for text in row] for row in texts]
     cells = [row for row in cells if any(cell is not None for cell in row)]
     if not cells:
         raise FileError(f"{source}: has no rows below the names of its columns")
@@ -131,9 +179,7 @@ def _trimmed(source: str, names: list[str], rows: Sequence[Sequence[str]]) -> La
     return LabTable(source, kept)
 
 
-def _entry(cell: str) -> str | None:
-    text = cell.strip()
-    return None if text.casefold() in EMPTY_CELLS else text
+# -- workbooks ----------------------------------------------------------------------------------------------------------------
 
 
 def sheet_of(path: str) -> tuple[str, str | None] | None:
@@ -141,11 +187,11 @@ def sheet_of(path: str) -> tuple[str, str | None] | None:
     if Path(path).suffix.lower() in SUFFIXES + BINARY_SUFFIXES:
         return path, None
     file, mark, sheet = path.rpartition("#")
-    workbook = mark and Path(file).suffix.lower() in SUFFIXES + BINARY_SUFFIXES
-    return (file, sheet) if workbook and not os.path.exists(path) else None
+    is_workbook = mark and Path(file).suffix.lower() in SUFFIXES + BINARY_SUFFIXES
+    return (file, sheet) if is_workbook and not os.path.exists(path) else None
 
 
-def sheet_rows(path: str, sheet: str | None) -> list[list[str]]:
+def _sheet_rows(path: str, sheet: str | None) -> list[list[str]]:
     """The cells of a sheet, row by row, without blank rows."""
     head_of(path)
     suffix = Path(path).suffix.lower()
@@ -173,15 +219,13 @@ def _check_extents(path: str) -> None:
     with zipfile.ZipFile(path) as packed:
         for member in packed.infolist():
             check_bomb(path, member.compress_size, member.file_size, member.filename)
-            extent: Extent = OdsExtent() if member.filename == ODS_SHEETS else XlsxExtent()
             parser = expat.ParserCreate()
-            parser.StartElementHandler, parser.EndElementHandler = extent.start, extent.end
-            parser.CharacterDataHandler = extent.text
+            extent = _OdsExtent(parser) if member.filename == ODS_SHEETS else _XlsxExtent(parser)
             try:
                 with packed.open(member) as stream:
                     parser.ParseFile(stream)
             except expat.ExpatError:
-                # a damaged sheet, in which calamine may look for the end forever; pictures and the like are not XML
+                # a damaged sheet, in which calamine may search for the end forever; pictures and the like are not XML
                 if member.filename == ODS_SHEETS or XLSX_CELLS in packed.read(member):
                     raise
             if extent.cells > MAX_CELLS:
@@ -191,33 +235,19 @@ def _check_extents(path: str) -> None:
                 )
 
 
-class Extent:
-    """The number of cells up to the last one of a sheet, from the events of an XML parser."""
-
-    cells = 0
-
-    def start(self, name: str, attributes: dict[str, str]) -> None:
-        """An element begins."""
-
-    def text(self, data: str) -> None:
-        """Text of an element."""
-
-    def end(self, name: str) -> None:
-        """An element ends."""
-
-
 def _local(name: str) -> str:
     """An XML name without its namespace prefix."""
     return name.rpartition(":")[2]
 
 
-class XlsxExtent(Extent):
+class _XlsxExtent:
     """The rectangle from the first cell of a sheet to the last row and column that a reference names."""
 
-    def __init__(self) -> None:
-        self._rows = self._columns = self._row = self._column = 0
+    def __init__(self, parser: expat.XMLParserType) -> None:
+        self.cells = self._rows = self._columns = self._row = self._column = 0
+        parser.StartElementHandler = self._start
 
-    def start(self, name: str, attributes: dict[str, str]) -> None:
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
         """Extend the rectangle by a row or cell; one without a position follows the one before."""
         reference, kind = attributes.get("r", ""), _local(name)
         if kind == "row":
@@ -234,11 +264,13 @@ class XlsxExtent(Extent):
         self.cells = self._rows * self._columns
 
 
-class OdsExtent(Extent):
+class _OdsExtent:
     """The rectangles of the tables of a document, up to the last cell that is not empty, with repetitions."""
 
-    def __init__(self) -> None:
+    def __init__(self, parser: expat.XMLParserType) -> None:
+        self.cells = 0
         self._start_table()
+        parser.StartElementHandler, parser.EndElementHandler, parser.CharacterDataHandler = self._start, self._end, self._text
 
     def _start_table(self) -> None:
         self._rows = self._used_rows = self._used_columns = 0
@@ -248,8 +280,7 @@ class OdsExtent(Extent):
         self._repeated, self._columns, self._used = repeated, 0, 0
         self._in_cell = self._filled = False
 
-    def start(self, name: str, attributes: dict[str, str]) -> None:
-        """Open a table, a row or a cell."""
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
         kind, local = _local(name), {_local(key): value for key, value in attributes.items()}
         if kind == "table":
             self._start_table()
@@ -259,12 +290,10 @@ class OdsExtent(Extent):
             self._columns += _count(local.get("number-columns-repeated"))
             self._in_cell, self._filled = True, "value-type" in local
 
-    def text(self, data: str) -> None:
-        """A cell with text is not empty."""
+    def _text(self, data: str) -> None:
         self._filled = self._filled or bool(self._in_cell and data.strip())
 
-    def end(self, name: str) -> None:
-        """Close a cell, a row or a table."""
+    def _end(self, name: str) -> None:
         kind = _local(name)
         if kind in ("table-cell", "covered-table-cell"):
             if self._filled:

@@ -17,16 +17,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from reduset.cytometry.channels import find_channel, has_own_label
-from reduset.cytometry.events import FileChannels
-from reduset.cytometry.lab_tables import Cells, LabTable, lab_table, loose
+from reduset.cytometry.events import FileChannels, find_channel
+from reduset.cytometry.lab_tables import lab_table, loose
 from reduset.io import NONE, PLAIN, FileError, isotopes, listed, nearest, parse_transform, redundant
 
 CHANNEL = ("fcs_colname", "channel", "channel_name", "fcs_name", "name")
 MARKER = ("antigen", "marker", "marker_name", "desc", "target")
 CLASS = ("marker_class", "class")
-TRANSFORM = ("transform",)
-COFACTOR = ("cofactor", "cofactors")
 
 TYPE, STATE = "type", "state"
 CLASSES: dict[str, str | None] = {
@@ -37,7 +34,7 @@ CLASSES: dict[str, str | None] = {
 COMMON, SAME = "common", "same"
 MAX_NAMED_FILES = 3  # in a note
 
-Places = list[int | None]  # the position of one marker in each file
+Positions = list[int | None]  # of one marker in each file
 
 
 @dataclass(frozen=True)
@@ -63,28 +60,31 @@ def read_panel(value: Any) -> Panel:
     if isinstance(value, Panel):
         return value
     table = lab_table(value, "panel")
-    channels = table.columns[table.need(CHANNEL)]
-    names, classes, transforms, cofactors = (_column(table, way) for way in (MARKER, CLASS, TRANSFORM, COFACTOR))
+    table.need(CHANNEL)
+    columns = (table.cells(spellings) for spellings in (CHANNEL, MARKER, CLASS, ("transform",), ("cofactor", "cofactors")))
     has_classes = table.find(CLASS) is not None
     markers: list[PanelMarker] = []
-    for row, (channel, name) in enumerate(zip(channels, names, strict=True)):
-        kind = _kind(table.source, row + 1, classes[row]) if has_classes else TYPE
+    for row, (channel, name, marker_class, transform, cofactor) in enumerate(zip(*columns, strict=True), 1):
+        kind = _kind(table.source, row, marker_class) if has_classes else TYPE
         if kind is None:
             continue
         if channel is None and name is None:
-            raise FileError(f"{table.source}: row {row + 1} names neither a channel nor a marker; fill it, or leave it out")
-        scale = _scale(table.source, row + 1, transforms[row], cofactors[row])
+            raise FileError(f"{table.source}: row {row} names neither a channel nor a marker; fill it, or omit it")
+        scale = _scale(table.source, row, transform, cofactor)
         markers.append(PanelMarker(name or channel or "", channel or name or "", kind, scale))
     if not markers:
-        raise FileError(f"{table.source}: says of no channel that it is used (marker_class type or state)")
-    _refuse_twice(table.source, "channel", [marker.channel for marker in markers])
-    _refuse_twice(table.source, "marker", [marker.name for marker in markers])
+        raise FileError(f"{table.source}: no channel is used; set marker_class to type or state")
+    for what, names in (
+        ("channel", [marker.channel for marker in markers]),
+        ("marker", [marker.name for marker in markers]),
+    ):
+        spellings = [loose(name) for name in names]
+        for k, name in enumerate(names):
+            if spellings[k] in spellings[:k]:
+                first = names[spellings.index(spellings[k])]
+                both = f"{name!r} twice" if name == first else f"{first!r} and {name!r}"
+                raise FileError(f"{table.source}: each {what} must occur once, got {both}; set the marker_class of one to none")
     return Panel(table.source, tuple(markers))
-
-
-def _column(table: LabTable, spellings: tuple[str, ...]) -> Cells:
-    found = table.find(spellings)
-    return table.columns[found] if found is not None else (None,) * len(table)
 
 
 def _kind(source: str, row: int, cell: str | None) -> str | None:
@@ -98,7 +98,7 @@ def _kind(source: str, row: int, cell: str | None) -> str | None:
 
 
 def _scale(source: str, row: int, transform: str | None, cofactor: str | None) -> str | None:
-    """The scale of a row, None for that of all."""
+    """The scale of a row, None for the scale of all."""
     if cofactor is not None and (transform is None or transform.casefold() in ("asinh", "arcsinh")):
         transform = f"asinh:{cofactor}"
     if transform is None or transform.casefold() == "auto":
@@ -112,20 +112,11 @@ def _scale(source: str, row: int, transform: str | None, cofactor: str | None) -
     return transform
 
 
-def _refuse_twice(source: str, what: str, names: list[str]) -> None:
-    seen: dict[str, str] = {}
-    for name in names:
-        if loose(name) in seen:
-            both = f"{name!r} twice" if name == seen[loose(name)] else f"{seen[loose(name)]!r} and {name!r}"
-            raise FileError(f"{source}: each {what} must be there once, got {both}; say none in marker_class of the other")
-        seen[loose(name)] = name
-
-
-class StrangeFile(FileError):
-    """A file whose channels do not fit those of the other files; ``path`` is its path."""
+class DifferentFile(FileError):
+    """A file with channels that do not fit those of the other files; ``path`` is its path."""
 
     def __init__(self, message: str, path: str) -> None:
-        super().__init__(message)
+        super().__init__(f"{path}: {message}")
         self.path = path
 
 
@@ -136,14 +127,14 @@ class StudyMarkers:
     Attributes
     ----------
     names : of the d markers
-    places : by path of a file, the positions of the d markers among its channels
+    positions : by path of a file, the positions of the d markers among its channels
     state : markers that do not define a population
     transforms : the scales of the panel, by marker
     notes : what was omitted, and why
     """
 
     names: tuple[str, ...]
-    places: dict[str, list[int]] = field(repr=False)
+    positions: dict[str, list[int]] = field(repr=False)
     state: frozenset[str] = frozenset()
     transforms: dict[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
@@ -152,31 +143,43 @@ class StudyMarkers:
 def study_markers(files: Sequence[FileChannels], panel: Panel | None, rule: str) -> StudyMarkers:
     """The markers that all files have; with the rule "same", each file must have all markers."""
     if panel is not None:
-        found, notes = {marker.name: _by_panel(files, panel, marker) for marker in panel.markers}, _mixed_up(files, panel)
+        every, notes = {marker.name: _by_panel(files, panel, marker) for marker in panel.markers}, _mislabelled(files, panel)
     else:
-        found, notes = _by_file(files, rule)
-    for name, places in found.items():
-        if None in places and rule == SAME:
-            lacking, having = (
-                next(file for file, place in zip(files, places, strict=True) if (place is None) == no) for no in (1, 0)
-            )
+        every, notes = _by_file(files, rule)
+    common: dict[str, list[int]] = {}
+    partial = []
+    for name, positions in every.items():
+        present = [position for position in positions if position is not None]
+        if len(present) == len(files):
+            common[name] = present
+            continue
+        without = [file for file, position in zip(files, positions, strict=True) if position is None]
+        if rule == SAME:
+            having = next(file for file, position in zip(files, positions, strict=True) if position is not None)
             raise FileError(
-                f"{lacking.path}: has no channel of {name!r}, unlike {having.path}; channels='common' leaves such markers out"
+                f"{without[0].path}: has no channel of {name!r}, unlike {having.path}; channels='common' omits such markers"
             )
-    common = {name: [place for place in places if place is not None] for name, places in found.items() if None not in places}
+        partial.append(f"{name} (not in {listed((Path(file.path).name for file in without), MAX_NAMED_FILES)})")
     if not common:
-        stranger = min(range(len(files)), key=lambda k: _shared(found, k))
-        path = files[stranger].path
-        raise StrangeFile(
-            f"{path}: no marker is in all files, and it shares the fewest of {listed(found, 6)}; are they of one panel?", path
+        path = files[min(range(len(files)), key=lambda k: _shared(every, k))].path
+        raise DifferentFile(
+            f"no marker is in all files, and it shares the fewest of {listed(every, 6)}; do all files have one panel?", path
         )
-    lacking_some = [_lacking(name, files, places) for name, places in found.items() if None in places]
-    notes += [f"left out, for not every file has them: {listed(lacking_some, 6)}"] if lacking_some else []
-    by_path = {file.path: [places[number] for places in common.values()] for number, file in enumerate(files)}
-    _refuse_shared(files, by_path, list(common))
+    notes += [f"omitted, not in all files: {listed(partial, 6)}"] if partial else []
+    names = list(common)
+    by_path = {file.path: [positions[number] for positions in common.values()] for number, file in enumerate(files)}
+    for file in files:
+        channels = by_path[file.path]
+        for number, position in enumerate(channels):
+            if position in channels[:number]:
+                first = names[channels.index(position)]
+                raise FileError(
+                    f"{file.path}: {first!r} and {names[number]!r} are both channel {position + 1}, {file.names[position]}; "
+                    "name the marker in a panel"
+                )
     markers = panel.markers if panel is not None else ()
     return StudyMarkers(
-        tuple(common),
+        tuple(names),
         by_path,
         frozenset(marker.name for marker in markers if marker.kind == STATE and marker.name in common),
         {marker.name: marker.transform for marker in markers if marker.transform is not None},
@@ -184,136 +187,124 @@ def study_markers(files: Sequence[FileChannels], panel: Panel | None, rule: str)
     )
 
 
-def _shared(found: dict[str, Places], file: int) -> tuple[int, int]:
+def _shared(every: dict[str, Positions], file: int) -> tuple[int, int]:
     """The number of (marker, other file) pairs that a file shares, and its number of markers."""
-    own = [len(places) - places.count(None) - 1 for places in found.values() if places[file] is not None]
-    return sum(own), len(own)
+    counts = [len(positions) - positions.count(None) - 1 for positions in every.values() if positions[file] is not None]
+    return sum(counts), len(counts)
 
 
-def _lacking(name: str, files: Sequence[FileChannels], places: Places) -> str:
-    without = [Path(file.path).name for file, place in zip(files, places, strict=True) if place is None]
-    return f"{name} (not in {listed(without, MAX_NAMED_FILES)})"
+# -- with a panel -------------------------------------------------------------------------------------------------------------
 
 
-def _refuse_shared(files: Sequence[FileChannels], by_path: dict[str, list[int]], names: list[str]) -> None:
-    """Raise an error if two markers are the same channel."""
+def _by_panel(files: Sequence[FileChannels], panel: Panel, marker: PanelMarker) -> Positions:
+    """The channel of a marker in each file: by the panel's name of the channel, otherwise by the name of the marker."""
+    positions: Positions = []
     for file in files:
-        places = by_path[file.path]
-        for number, place in enumerate(places):
-            if place in places[:number]:
-                first = names[places.index(place)]
-                raise FileError(
-                    f"{file.path}: {first!r} and {names[number]!r} are both channel {place + 1}, {file.names[place]}; "
-                    "say in a panel which marker it is"
-                )
-
-
-def _by_panel(files: Sequence[FileChannels], panel: Panel, marker: PanelMarker) -> Places:
-    """The channel of a marker in each file: by the panel's name of the channel, else by that of the marker."""
-    places: Places = []
-    for file in files:
-        place = find_channel(file, marker.channel)
-        places.append(find_channel(file, marker.name) if place is None else place)
-    if not any(place is not None for place in places):
+        position = find_channel(file, marker.channel)
+        positions.append(find_channel(file, marker.name) if position is None else position)
+    if positions.count(None) == len(files):
         known = [*files[0].names, *filter(None, files[0].labels)]
         raise FileError(
             f"{panel.source}: the channel {marker.channel!r} is in none of the files{nearest(marker.channel, known)}; "
-            f"say none in its marker_class to leave it out; {Path(files[0].path).name} has {listed(known)}"
+            f"set its marker_class to none to omit it; {Path(files[0].path).name} has {listed(known)}"
         )
-    return places
+    return positions
 
 
-def _mixed_up(files: Sequence[FileChannels], panel: Panel) -> list[str]:
-    """A note on channels whose label is another marker of the panel."""
+def _mislabelled(files: Sequence[FileChannels], panel: Panel) -> list[str]:
+    """A note on channels with the label of another marker of the panel."""
     names = {loose(marker.name): marker.name for marker in panel.markers}
-    odd: dict[str, str] = {}
+    conflicts: dict[str, str] = {}
     for file in files:
         for marker in panel.markers:
-            place = find_channel(file, marker.channel)
-            label = names.get(loose(file.labels[place])) if place is not None else None
+            position = find_channel(file, marker.channel)
+            label = names.get(loose(file.labels[position])) if position is not None else None
             if label is not None and label != marker.name:
-                odd.setdefault(f"{marker.channel} is {marker.name} by the panel and {label} by its label", Path(file.path).name)
-    return [f"{words} in {name}; the panel was followed" for words, name in odd.items()]
+                conflict = f"{marker.channel} is {marker.name} by the panel and {label} by its label"
+                conflicts.setdefault(conflict, Path(file.path).name)
+    return [f"{conflict} in {name}; the panel was followed" for conflict, name in conflicts.items()]
 
 
-def _by_file(files: Sequence[FileChannels], rule: str) -> tuple[dict[str, Places], list[str]]:
+# -- without a panel ----------------------------------------------------------------------------------------------------------
+
+
+def _by_file(files: Sequence[FileChannels], rule: str) -> tuple[dict[str, Positions], list[str]]:
     """The markers of files without a panel."""
-    titles = [_titles(file, _dyes(file)) for file in files]
-    found: dict[str, Places] = {}
-    for file, mine in zip(files, titles, strict=True):
-        for place, title in mine.items():
-            if title not in found:
-                found[title] = [_same(other, theirs, title, file.names[place]) for other, theirs in zip(files, titles, strict=True)]
-    found, clashes = _without_clashes(files, _once(found, files))
-    if clashes and rule == SAME:
-        raise FileError(f"{files[0].path}: a marker must be the same in all files, and {clashes[0]}; say in a panel what it is")
-    spare = list(
-        dict.fromkeys(file.names[place] for file in files for place in redundant(file.names, file.dyes) if not file.is_mass)
+    titles = [_titles(file) for file in files]
+    every: dict[str, Positions] = {}
+    for file, file_titles in zip(files, titles, strict=True):
+        for position, title in file_titles.items():
+            if title not in every:
+                name = file.names[position]
+                every[title] = [_matching(other, theirs, title, name) for other, theirs in zip(files, titles, strict=True)]
+    every, conflicts = _without_conflicts(files, _once(every, files))
+    if conflicts and rule == SAME:
+        raise FileError(f"{files[0].path}: a marker must be the same in all files, and {conflicts[0]}; name it in a panel")
+    spare = dict.fromkeys(file.names[k] for file in files for k in redundant(file.names, file.dyes) if not file.is_mass)
+    notes = (
+        [f"omitted unless a panel names them, because another channel measures the same pulse: {listed(spare)}"] if spare else []
     )
-    notes = [f"left out unless a panel names them, for the same pulse is measured by another: {listed(spare)}"] if spare else []
-    return found, notes + [f"left out, for {clash}" for clash in clashes]
+    return every, notes + [f"omitted, because {conflict}" for conflict in conflicts]
 
 
-def _dyes(file: FileChannels) -> list[int]:
-    """The channels that measure markers: isotopes in mass cytometry, else one channel for each dye."""
-    left_out = (
-        set(range(len(file.names))) - set(isotopes(file.names, file.labels)) if file.is_mass else redundant(file.names, file.dyes)
-    )
-    dyes = [place for place in file.dyes if place not in left_out]
+def _titles(file: FileChannels) -> dict[int, str]:
+    """Names of markers by position: the label of the channel if it is unique and differs from its name, otherwise its name.
+
+    Channels of markers are isotopes in mass cytometry, otherwise one channel for each dye.
+    """
+    every = set(range(len(file.names)))
+    omitted = every - set(isotopes(file.names, file.labels)) if file.is_mass else redundant(file.names, file.dyes)
+    dyes = [position for position in file.dyes if position not in omitted]
     if not dyes:
-        raise StrangeFile(
-            f"{file.path}: holds no channel of a dye; name those to read in a panel, it has {listed(file.names)}", file.path
+        raise DifferentFile(
+            f"holds no channel of a dye; name the channels to read in a panel, it has {listed(file.names)}", file.path
         )
-    return dyes
+    counts = Counter(loose(text) for k in dyes for text in {file.names[k], file.labels[k]})
+    labelled = {k for k in dyes if file.has_own_label(k) and counts[loose(file.labels[k])] == 1}
+    return {k: file.labels[k] if k in labelled else file.names[k] for k in dyes}
 
 
-def _titles(file: FileChannels, dyes: Sequence[int]) -> dict[int, str]:
-    """Names of markers by position: the label of the channel if it is unique and differs from its name, else its name."""
-    texts = Counter(loose(text) for place in dyes for text in {file.names[place], file.labels[place]})
-    alone = {place: has_own_label(file, place) and texts[loose(file.labels[place])] == 1 for place in dyes}
-    return {place: file.labels[place] if alone[place] else file.names[place] for place in dyes}
-
-
-def _same(file: FileChannels, titles: dict[int, str], title: str, channel: str) -> int | None:
+def _matching(file: FileChannels, titles: dict[int, str], title: str, channel: str) -> int | None:
     """The channel of a marker in another file: of the same title, or of the same name if one of the files has no label."""
     for fits in (
-        lambda place: titles[place] == title,
-        lambda place: loose(titles[place]) == loose(title),
-        lambda place: loose(file.names[place]) == loose(channel) and (title == channel or titles[place] == file.names[place]),
+        lambda k: titles[k] == title,
+        lambda k: loose(titles[k]) == loose(title),
+        lambda k: loose(file.names[k]) == loose(channel) and (title == channel or titles[k] == file.names[k]),
     ):
-        fitting = [place for place in titles if fits(place)]
-        if len(fitting) == 1:
-            return fitting[0]
+        matches = [k for k in titles if fits(k)]
+        if len(matches) == 1:
+            return matches[0]
     return None
 
 
-def _once(found: dict[str, Places], files: Sequence[FileChannels]) -> dict[str, Places]:
+def _once(every: dict[str, Positions], files: Sequence[FileChannels]) -> dict[str, Positions]:
     """Each marker once: channels known by both a name and a label have the label."""
-    by_places: dict[tuple[int | None, ...], str] = {}
-    for title, places in found.items():
-        first = by_places.setdefault(tuple(places), title)
-        if any(first == file.names[place] for file, place in zip(files, places, strict=True) if place is not None):
-            by_places[tuple(places)] = title
-    whole = [set(enumerate(places)) for places in by_places if None not in places]
+    by_positions: dict[tuple[int | None, ...], str] = {}
+    for title, positions in every.items():
+        first = by_positions.setdefault(tuple(positions), title)
+        if any(first == file.names[k] for file, k in zip(files, positions, strict=True) if k is not None):
+            by_positions[tuple(positions)] = title
+    complete = [set(enumerate(positions)) for positions in by_positions if None not in positions]
     return {
-        title: list(places)
-        for places, title in by_places.items()
-        # a marker of some files that is part of a marker of all files, under its other name, is not a marker of its own
-        if None not in places or not any({(k, p) for k, p in enumerate(places) if p is not None} <= each for each in whole)
+        title: list(positions)
+        for positions, title in by_positions.items()
+        # a marker of some files may be part of a marker of all files, under its other name
+        if None not in positions
+        or not any({pair for pair in enumerate(positions) if pair[1] is not None} <= whole for whole in complete)
     }
 
 
-def _without_clashes(files: Sequence[FileChannels], found: dict[str, Places]) -> tuple[dict[str, Places], list[str]]:
+def _without_conflicts(files: Sequence[FileChannels], every: dict[str, Positions]) -> tuple[dict[str, Positions], list[str]]:
     """Markers without those that files label differently, and notes on the latter."""
-    clean, notes = {}, []
-    for title, places in found.items():
+    consistent, notes = {}, []
+    for title, positions in every.items():
         labels: dict[str, tuple[str, str]] = {}
-        for file, place in zip(files, places, strict=True):
-            if place is not None and has_own_label(file, place):
-                labels.setdefault(loose(file.labels[place]), (file.labels[place], Path(file.path).name))
+        for file, k in zip(files, positions, strict=True):
+            if k is not None and file.has_own_label(k):
+                labels.setdefault(loose(file.labels[k]), (file.labels[k], Path(file.path).name))
         if len(labels) < 2 or loose(title) in labels:
-            clean[title] = places
+            consistent[title] = positions
         else:
-            (one, first), (other, second) = list(labels.values())[:2]
-            notes.append(f"{title} is {one} in {first} and {other} in {second}")
-    return clean, notes
+            (label, first), (other, second) = list(labels.values())[:2]
+            notes.append(f"{title} is {label} in {first} and {other} in {second}")
+    return consistent, notes

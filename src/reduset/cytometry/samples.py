@@ -2,26 +2,36 @@
 
 Samples come from files (`reduset.cytometry.read_cohort`), or from arrays and frames in memory (`SampleSet.of`). The table of
 samples is a dict of columns, or a frame of pandas, polars or Arrow.
+
+Files are those named, or the FCS files of a folder, which may also hold a panel, a table of samples, or notes. FCS files are
+recognised by their suffix or first bytes. If a folder has none, its subfolders are searched. A folder without any FCS file has one
+file a sample of another format, such as CSV or Parquet.
+
+A table of samples for files is CATALYST's: `file_name`, `sample_id`, `condition`, `patient_id` and any further columns, all as
+text. A file is found by its name, with or without folder and suffix, and without case if only one file fits. Without a table each
+file is a sample.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reduset._frames import framed
-from reduset._types import Array, BagsLike, Floats, Indices
+from reduset._types import BagsLike, Floats, Indices
 from reduset._validate import bags as checked_bags
-from reduset._validate import missing
+from reduset.cytometry.lab_tables import SAMPLE_ID, Cells, Columns, LabTable, as_text, columns_of
+from reduset.io import FileError, counted_order, format_by_suffix, listed, nearest, one_line, path_text, stems_of, usual_suffixes
 
 SHOWN = 5  # names in a message
-Columns = dict[str, tuple[Any, ...]]
-SAMPLE_ID = "sample_id"
+FILE = ("file_name", "filename", "file", "fcs_file", "path")
+IDENTIFIER = (SAMPLE_ID, "sample", "sample_name")
+FCS = "FCS"
 
 
 @dataclass(frozen=True)
@@ -31,18 +41,18 @@ class SampleSet:
     Attributes
     ----------
     names : of the N samples, each once
-    cells : of each sample (n, d), one column a marker, on the scale on which distances mean something
+    cells : of each sample (n, d), one column a marker, on the scale of the distances
     markers : the names of the d columns
-    table : the table of samples by column, each with N entries (text or numbers, None where one is missing)
+    table : the table of samples by column, each with N entries (text or numbers, None for a missing one)
     state : markers that describe cells and do not define their population
-    counted : by step of reading and cleaning (N,) how many events it took away; first "events", how many there were
-    left_out : samples that were asked for and are not there, with the reason
-    notes : what there is to say of the files
-    sources : the file of each sample, where they came from files
-    events : of each sample (n,) the numbers of its cells among the events of its file, ascending; None where all are there
-    channels : of each sample the d channels of its file that the markers are
-    compensated : whether spillover was taken out of files that carry a matrix of it
-    scales : by marker, the transform that its numbers went through
+    counted : by step of reading and cleaning (N,) the number of removed events; first "events", their number in the file
+    left_out : samples that were requested and are missing, with the reason
+    notes : remarks on the files
+    sources : the file of each sample, if they came from files
+    events : of each sample (n,) the numbers of its cells among the events of its file, ascending; None for all events
+    channels : of each sample the d channels of its file that are the markers
+    compensated : whether spillover was removed by the matrix of each file
+    scales : by marker, the transform of its numbers
     """
 
     names: tuple[str, ...]
@@ -61,8 +71,8 @@ class SampleSet:
 
     @property
     def sizes(self) -> NDArray[np.int64]:
-        """(N,) how many cells each sample has."""
-        return np.array([len(each) for each in self.cells], np.int64)
+        """(N,) the number of cells of each sample."""
+        return np.array([len(cells) for cells in self.cells], np.int64)
 
     def column(self, name: str) -> tuple[Any, ...]:
         """A column of the table of samples."""
@@ -70,63 +80,45 @@ class SampleSet:
             raise ValueError(f"the table of samples has no column {name!r}; it has {', '.join(self.table) or 'none'}")
         return self.table[name]
 
-    def numbers(self, name: str) -> Array:
-        """(N,) a column of the table as numbers; refused where an entry is none, or missing."""
-        numbers = np.empty(len(self.names))
-        for place, entry in enumerate(self.column(name)):
-            try:
-                numbers[place] = np.nan if entry is None or isinstance(entry, bool) else float(entry)
-            except (TypeError, ValueError):
-                numbers[place] = np.nan
-            if not np.isfinite(numbers[place]):
-                seen = "no entry" if entry is None else repr(entry)
-                raise ValueError(
-                    f"column {name!r} must hold numbers to be taken as such, got {seen} for sample {self.names[place]!r}"
-                )
-        return numbers
-
     @classmethod
     def of(cls, bags: BagsLike, samples: Any = None, markers: Sequence[str] | None = None, *, sample: Any = None) -> SampleSet:
-        """Samples from arrays or frames in memory, as they are: no transform, no cleaning.
+        """Samples from arrays or frames in memory, without transform or cleaning.
 
         Parameters
         ----------
         bags : a list of (n, d) arrays or frames, a mapping of names to them, or one long table with ``sample``
-        samples : the table of samples: a dict of columns, or a frame. Its rows are found by the column `sample_id` (or that of the
-            name ``sample``, or the index of a pandas frame), or by their order where the samples have no names
-        markers : the names of the d columns; None takes those of the frames, or x0, x1, …
-        sample : the column of a long table that says which sample a row belongs to, or a label a row
+        samples : the table of samples: a dict of columns, or a frame. Rows are matched by the column `sample_id` (or the column
+            named ``sample``, or the index of a pandas frame), or by their order if the samples have no names
+        markers : the names of the d columns; by default the names of the columns of the frames, or x0, x1, …
+        sample : the column of a long table with the sample of each row, or one label per row
         """
-        given, cells, columns = checked_bags(bags, sample)
-        titles = _marker_names(markers, columns, cells[0].shape[1])
+        bag_names, cells, columns = checked_bags(bags, sample)
+        if markers is None:
+            titles = tuple(map(str, columns)) if columns is not None else tuple(f"x{k}" for k in range(cells[0].shape[1]))
+        elif isinstance(markers, str) or not all(isinstance(name, str) for name in markers) or len(markers) != cells[0].shape[1]:
+            raise ValueError(f"markers must be {cells[0].shape[1]} names, one per column; got {markers!r}")
+        else:
+            titles = tuple(markers)
+            _check_unique(titles, "markers must have different names")
         nameless = sample is None and not isinstance(bags, Mapping)
-        names = [f"sample {k + 1}" for k in range(len(given))] if nameless else [as_text(name) for name in given]
-        _refuse_twice(names, "bags must have names that differ as text")
+        names = [f"sample {k + 1}" for k in range(len(bag_names))] if nameless else [as_text(name) for name in bag_names]
+        _check_unique(names, "bags must have names that differ as text")
         table: Columns = {}
         left_out: dict[str, str] = {}
         if samples is not None:
             table, names, left_out = _matched(columns_of(samples), names, nameless, sample)
-        floats = tuple(each if each.dtype.kind == "f" else each.astype(np.float64) for each in cells)
+        floats = tuple(bag if bag.dtype.kind == "f" else bag.astype(np.float64) for bag in cells)
         return cls(tuple(names), floats, titles, table, left_out=left_out)
 
 
-def _marker_names(markers: Sequence[str] | None, columns: Sequence[Any] | None, count: int) -> tuple[str, ...]:
-    if markers is None:
-        return tuple(map(str, columns)) if columns is not None else tuple(f"x{k}" for k in range(count))
-    if isinstance(markers, str) or not all(isinstance(name, str) for name in markers) or len(markers) != count:
-        raise ValueError(f"markers must be {count} names, one a column; got {markers!r}")
-    _refuse_twice(markers, "markers must each have a name of its own")
-    return tuple(markers)
-
-
-def _refuse_twice(names: Sequence[str], rule: str) -> None:
-    twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
-    if twice is not None:
-        raise ValueError(f"{rule}, got {twice!r} twice")
+def _check_unique(names: Sequence[str], rule: str) -> None:
+    repeated = next((name for k, name in enumerate(names) if name in names[:k]), None)
+    if repeated is not None:
+        raise ValueError(f"{rule}, got {repeated!r} twice")
 
 
 def _matched(table: Columns, names: list[str], nameless: bool, sample: Any) -> tuple[Columns, list[str], dict[str, str]]:
-    """The rows of the table in the order of the samples, the names of these, and samples of the table that have no cells."""
+    """The rows of the table in the order of the samples, the names of these, and samples of the table without cells."""
     key = next((key for key in table if key.lower() == SAMPLE_ID), sample if isinstance(sample, str) and sample in table else None)
     count = len(next(iter(table.values())))
     if key is None and not nameless:
@@ -138,61 +130,160 @@ def _matched(table: Columns, names: list[str], nameless: bool, sample: Any) -> t
     ids = ["" if entry is None else as_text(entry) for entry in table[key]]
     if "" in ids:
         raise ValueError(f"samples must have an entry of {key!r} in every row, got none in row {ids.index('') + 1}")
-    _refuse_twice(ids, f"samples must have another {key!r} in each row")
+    _check_unique(ids, f"samples must have another {key!r} in each row")
     if nameless:
         return table, ids, {}
     absent = [name for name in names if name not in ids]
     if absent:
-        some = ", ".join(absent[:SHOWN]) + (f" and {len(absent) - SHOWN} more" if len(absent) > SHOWN else "")
-        raise ValueError(f"samples must have a row for every sample, got none for {some}; {key!r} has {', '.join(ids[:SHOWN])}, …")
+        raise ValueError(
+            f"samples must have a row for every sample, got none for {listed(absent, SHOWN)}; {key!r} has {listed(ids, SHOWN)}"
+        )
     rows = [ids.index(name) for name in names]
-    others = {each: "is in the table of samples, and has no cells" for each in ids if each not in names}
+    others = {name: "is in the table of samples, and has no cells" for name in ids if name not in names}
     return {name: tuple(column[row] for row in rows) for name, column in table.items()}, names, others
 
 
-def columns_of(samples: Any, name: str = "samples") -> Columns:
-    """Columns of one length, None where an entry is missing.
+# -- files --------------------------------------------------------------------------------------------------------------------
 
-    The index of a pandas frame is a column too, unless it only counts rows: under its own name, or as `sample_id`.
+
+@dataclass(frozen=True)
+class NamedSamples:
+    """Samples by name.
+
+    Attributes
+    ----------
+    files : the path of each, in the order of the table
+    table : their rows by column, in the same order
+    absent : samples of the table without a file, with the reason
+    unnamed : files that the table does not name
     """
-    samples = framed(samples)
-    if isinstance(samples, Mapping):
-        columns = {str(key): _entries(value, key, name) for key, value in samples.items()}
-    elif hasattr(samples, "columns") and hasattr(samples, "__getitem__"):
-        columns = {str(key): _entries(samples[key].to_list(), key, name) for key in list(samples.columns)}
-        columns = _index(samples, name) | columns
-    else:
-        raise TypeError(f"{name} must be a dict of columns, or a frame; got {type(samples).__name__}")
-    lengths = {key: len(column) for key, column in columns.items()}
-    if len(set(lengths.values())) > 1:
-        raise ValueError(f"{name} must have columns of one length, got {lengths}")
-    if not columns or not next(iter(lengths.values())):
-        raise ValueError(f"{name} must hold at least one row, got none; leave it out where there is no table")
-    return columns
+
+    files: dict[str, str]
+    table: dict[str, Cells] = field(repr=False)
+    absent: dict[str, str]
+    unnamed: tuple[str, ...]
+
+    def rows(self, names: Sequence[str]) -> dict[str, Cells]:
+        """The table of some of the samples, in their order."""
+        positions = [list(self.files).index(name) for name in names]
+        return {column: tuple(cells[k] for k in positions) for column, cells in self.table.items()}
 
 
-def _entries(column: Any, key: Any, name: str) -> tuple[Any, ...]:
-    if isinstance(column, str | bytes) or not isinstance(column, Iterable):
-        raise TypeError(f"{name}[{key!r}] must hold one entry a sample, got {column!r}")
-    plain = column.tolist() if hasattr(column, "tolist") else list(column)
-    return tuple(None if missing(entry) else entry for entry in plain)
+def by_file(paths: Sequence[str]) -> NamedSamples:
+    """Samples without a table, named by their files."""
+    return NamedSamples(dict(zip(stems_of(list(paths)), paths, strict=True)), {}, {}, ())
 
 
-def _index(frame: Any, name: str) -> Columns:
-    """What the index of a pandas frame says of its rows, if anything."""
-    index = getattr(frame, "index", None)
-    if index is None or not hasattr(index, "names") or len(index.names) != 1 or type(index).__name__ == "RangeIndex":
-        return {}
-    entries = _entries(index, "index", name)
-    if index.name is None and not all(isinstance(entry, str) for entry in entries):
-        return {}  # numbers of rows, some of which were left out
-    return {SAMPLE_ID if index.name is None else str(index.name): entries}
+def by_table(table: LabTable, paths: Sequence[str]) -> NamedSamples:
+    """The samples of a table, each with its file."""
+    column = table.need(FILE)
+    entries = []
+    for row, entry in enumerate(table.columns[column], 1):
+        if entry is None:
+            raise FileError(f"{table.source}: row {row} has no {column}; fill it, or omit the row")
+        entries.append(entry.replace("\\", "/"))
+    files = [_matching_file(table.source, entry, paths) for entry in entries]
+    keys = [path or entry for entry, path in zip(entries, files, strict=True)]
+    for k, key in enumerate(keys):
+        if key in keys[:k]:
+            first = entries[keys.index(key)]
+            raise FileError(f"{table.source}: {column} must name each file once, got {first!r} and {entries[k]!r}; omit one")
+    names = [name or stem for name, stem in zip(table.cells(IDENTIFIER), stems_of(keys), strict=True)]
+    for row, name in enumerate(names):
+        if name in names[:row]:
+            rows, title = f"rows {names.index(name) + 1} and {row + 1}", table.find(IDENTIFIER) or SAMPLE_ID
+            raise FileError(f"{table.source}: {title} must differ between samples, got {name!r} in {rows}")
+    base_names = [Path(path).name for path in paths]
+    if not any(files):
+        raise FileError(
+            f"{table.source}: names none of the files; {column} is {listed(entries, 3)}, the files are {listed(base_names, 3)}"
+        )
+    absent = {
+        name: f"no file {entry!r}, which {table.source} names{nearest(entry, base_names)}"
+        for name, entry, path in zip(names, entries, files, strict=True)
+        if path is None
+    }
+    present = [row for row, path in enumerate(files) if path is not None]
+    columns = {name: tuple(cells[row] for row in present) for name, cells in table.columns.items()}
+    unnamed = tuple(path for path in paths if path not in files)
+    return NamedSamples({names[row]: str(files[row]) for row in present}, columns, absent, unnamed)
 
 
-def as_text(value: Any) -> str:
-    """An entry as text, as a table shows it: whole numbers without a point, dates without midnight."""
-    if isinstance(value, float) and math.isfinite(value):
-        return str(int(value)) if value == int(value) and abs(value) < 1e15 else f"{value:.15g}"
-    if hasattr(value, "isoformat"):
-        return str(value.isoformat()).removesuffix("T00:00:00").replace("T", " ")
-    return str(value).strip()
+def _matching_file(source: str, entry: str, paths: Sequence[str]) -> str | None:
+    """The file that an entry means: by its whole path, its name, its name without case, or without suffix."""
+    parts = PurePosixPath(entry).parts
+    name = parts[-1] if parts else entry
+    for fits in (
+        lambda path: path.parts[-len(parts) :] == parts,
+        lambda path: path.name == name,
+        lambda path: path.name.casefold() == name.casefold(),
+        lambda path: stems_of([str(path)])[0].casefold() == name.casefold(),
+    ):
+        matches = [path for path in paths if fits(Path(path))]
+        if len(matches) > 1:
+            raise FileError(f"{source}: {entry!r} fits {matches[0]} and {matches[1]}; write it with its folder and suffix")
+        if matches:
+            return matches[0]
+    return None
+
+
+def study_files(folder_or_files: Any, tables: Iterable[str] = ()) -> list[str]:
+    """The paths of all files, numbers in their names in numerical order; ``tables`` in the same folder are excluded."""
+    several = isinstance(folder_or_files, Sequence) and not isinstance(folder_or_files, str)
+    given = [path_text(path) for path in (folder_or_files if several else [folder_or_files])]
+    if not given:
+        raise FileError("no files were named")
+    excluded = {os.path.realpath(path) for path in tables}
+    files = [file for path in given for file in (_data_files(path, excluded) if os.path.isdir(path) else [path])]
+    paths = [os.path.realpath(file) for file in files]
+    repeated = next((file for k, file in enumerate(files) if paths[k] in paths[:k]), None)
+    if repeated is not None:
+        raise FileError(f"{repeated}: is named twice; each file is one sample")
+    return files
+
+
+def _data_files(folder: str, excluded: set[str]) -> list[str]:
+    by_format: dict[str, list[str]] = {}
+    for path in _files(folder):
+        kind = _format(path)
+        if kind is not None and os.path.realpath(path) not in excluded:
+            by_format.setdefault(kind, []).append(path)
+    fcs = by_format.get(FCS) or [path for path in _files_below(folder) if _format(path) == FCS]
+    if fcs:
+        return fcs
+    if len(by_format) > 1:
+        raise FileError(f"{folder}: holds files of several formats, {listed(by_format)}, and no FCS files; name the files to read")
+    if not by_format:
+        raise FileError(f"{folder}: is a folder without FCS files or other data ({usual_suffixes()} and so on); name some")
+    return next(iter(by_format.values()))
+
+
+def _files(folder: str) -> list[str]:
+    try:
+        with os.scandir(folder) as entries:
+            names = [entry.name for entry in entries if entry.is_file() and not entry.name.startswith((".", "_"))]
+    except OSError as error:
+        raise FileError(f"{folder}: cannot be listed ({one_line(error)})") from error
+    return [os.path.join(folder, name) for name in sorted(names, key=counted_order)]
+
+
+def _files_below(folder: str) -> Iterator[str]:
+    """The files of all subfolders, except those with names that begin with a dot or an underscore."""
+    for parent, folders, _ in os.walk(folder):
+        folders[:] = sorted((name for name in folders if not name.startswith((".", "_"))), key=counted_order)
+        if parent != folder:
+            yield from _files(parent)
+
+
+def _format(path: str) -> str | None:
+    """The format of a file by its suffix; FCS by its first bytes if the suffix is unknown."""
+    by_suffix = format_by_suffix(path)
+    if by_suffix is not None:
+        return by_suffix.title
+    if Path(path).suffix.lower() in (".wsp", ".xml"):
+        return None
+    try:
+        with open(path, "rb") as stream:
+            return FCS if stream.read(3) == FCS.encode() else None
+    except OSError:
+        return None

@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reduset import _archive
+from reduset.cytometry.lab_tables import SAMPLE_ID, as_text
 from reduset.cytometry.populations import SIGNS
-from reduset.cytometry.samples import SAMPLE_ID, as_text
 from reduset.cytometry.study import CohortStudy, check_study
 from reduset.io import FileError, one_line, path_text, unique_names, write_file
 

@@ -8,7 +8,7 @@ locate the change. `monitor` watches rows as they arrive.
 May import: compression, stream, distributed and what is below them.
 """
 
-from reduset.drift.columns import ColumnChange
+from reduset.drift.columns import ColumnBins, ColumnChange, changed_columns
 from reduset.drift.estimator import DriftTest, two_sample
 from reduset.drift.monitor import DriftMonitor, MonitorState
 from reduset.drift.regions import Region
