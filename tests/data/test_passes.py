@@ -7,7 +7,6 @@ import pickle
 
 import numpy as np
 import pytest
-from support.row_blocks import ListedRows
 
 from reduset import Gaussian, KernelMean, Laplacian, bandwidth
 from reduset._engine import (
@@ -24,6 +23,7 @@ from reduset._engine import (
 )
 from reduset._engine.passes import SelectedRows
 from reduset.select import Cholesky, KCenter, KMeans, Thinning
+from row_blocks import ListedRows
 
 N, D = 5000, 3
 

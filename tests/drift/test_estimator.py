@@ -13,6 +13,7 @@ from reduset import Gaussian, KernelMean, Model, compress
 from reduset.drift import DriftTest, two_sample
 from reduset.drift.reference import StoredReference
 from reduset.stream import StreamCompressor
+from row_blocks import ListedRows
 
 RNG = np.random.default_rng(1)
 X = RNG.normal(size=(9000, 3))
@@ -58,15 +59,22 @@ def test_references_of_every_kind_tell_a_change_from_none_before_and_after_they_
     assert found.columns()[0].direction == "higher"
 
 
-def test_a_large_dask_collection_is_never_brought_together(monkeypatch):
-    da = pytest.importorskip("dask.array")
-    monkeypatch.setattr("reduset.drift.partitions.GATHERED_ROWS", 100)
-    test = DriftTest(size=64, random_state=0, n_resamples=199).fit(da.from_array(X, chunks=(2000, 3)))
-    assert isinstance(test.reference_, StoredReference)
-    assert test.reference_.n_samples == 9000
-    assert test.reference_.rows == pytest.approx(9000)
-    np.testing.assert_allclose(test.reference_.cells.sums.sum(axis=0), X.mean(axis=0), atol=1e-9)
-    assert test.test(Y).p_value > 0.01 > test.test(MOVED).p_value
+@pytest.mark.parametrize("weighted", [False, True])
+def test_rows_in_blocks_give_the_reference_of_an_array(monkeypatch, weighted):
+    monkeypatch.setattr("reduset.drift.estimator.WHOLE_ROWS", 100)
+    weights = np.random.default_rng(7).integers(0, 3, len(X)) if weighted else None
+    tests = [
+        DriftTest(size=64, random_state=0, n_resamples=199).fit(some, sample_weight=weights)
+        for some in (X, ListedRows(X, 2000, 1, 3999, 3000))
+    ]
+    array, blocks = (test.reference_ for test in tests)
+    assert isinstance(blocks, StoredReference)
+    assert blocks.n_samples == array.n_samples
+    for name in ("mean", "covariance", "rows", "sample"):
+        np.testing.assert_allclose(getattr(blocks, name), getattr(array, name), rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(blocks.cells.sums, array.cells.sums, rtol=1e-9, atol=1e-12)
+    one, other = (test.test(Y) for test in tests)
+    assert one.p_value == other.p_value
 
 
 def test_no_row_is_kept_where_none_may_be(tmp_path):

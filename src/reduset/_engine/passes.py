@@ -92,6 +92,11 @@ class BlockRows(ABC):
         return self.shape[0]
 
     @property
+    def itemsize(self) -> int:
+        """Bytes of a number."""
+        return self.dtype.itemsize
+
+    @property
     def nbytes(self) -> int:
         """Bytes of all rows as an array."""
         return self.size * self.dtype.itemsize

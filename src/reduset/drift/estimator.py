@@ -19,7 +19,6 @@ from reduset._validate import seeded
 from reduset.bandwidth import SCALES
 from reduset.drift import reference_file
 from reduset.drift.comparison import pooled, stored
-from reduset.drift.partitions import is_partitioned, of_partitions
 from reduset.drift.reference import StoredReference, is_compression, of_compression
 from reduset.drift.registry import chosen_statistics
 from reduset.drift.result import DriftResult
@@ -98,11 +97,11 @@ class DriftTest(BaseEstimator):
 
         Parameters
         ----------
-        X : (n, d) array or frame of numbers; or a `Compression` or `Model`, a `StreamCompressor`, a Dask collection
+        X : (n, d) array, frame, files or Dask collection of numbers; or a `Compression`, `Model` or `StreamCompressor`
             `reduset.io.as_table` encodes frames with text, those to be tested with the ``encoding`` of the reference's table.
             Of a stream its fair sample is the reference. A compression knows its own error, by which differences are taken shorter.
         y : ignored
-        sample_weight : (n,) array, optional; as the collection is with Dask, none with a compression or a stream
+        sample_weight : (n,) array, optional; of files and Dask frames also a column; none with a compression or a stream
         """
         settings = self.checked()
         rng = _validate.generator(self.random_state, "random_state")
@@ -121,11 +120,6 @@ class DriftTest(BaseEstimator):
             _require_none(sample_weight)
             fair = X.sample()
             sample = Sample.of(np.array(fair.atoms), fair.weights, getattr(X, "feature_names_in_", None))
-        elif is_partitioned(X):
-            found = of_partitions(X, sample_weight, size, self.scales, self.keep_rows, rng)
-            if isinstance(found, StoredReference):
-                return found
-            sample = found
         else:
             sample = Sample.checked(X, sample_weight)
         sample.require_rows("X")

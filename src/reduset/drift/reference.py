@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from reduset._engine import Frame, cached_property, nearest, rows_by_weight
+from reduset._engine import Frame, add, cached_property, nearest, over_blocks, rows_by_weight
 from reduset._types import Array, Floats
 from reduset.certificate.by_scale import ErrorProfile
 from reduset.drift.columns import ColumnBins
@@ -90,6 +90,11 @@ class ReferenceSums:
     @classmethod
     def of(cls, places: Places, rows: Floats, weights: Array) -> ReferenceSums:
         """Of rows (n, d) with weights (n,)."""
+        return _sums_of(rows, weights, places)
+
+    @classmethod
+    def of_block(cls, rows: Floats, weights: Array, places: Places) -> ReferenceSums:
+        """Of rows in one array."""
         found = CellSums.of(places.features, rows, weights)
         cells = np.concatenate([found.shares[:, None], found.sums, found.squares], axis=1)
         shares = places.bins.shares(rows, weights)
@@ -105,6 +110,11 @@ class ReferenceSums:
     def effective(self) -> float:
         """How many rows of equal weight would have as much noise."""
         return self.mass**2 / self.squares
+
+
+@over_blocks(add)
+def _sums_of(rows: Floats, weights: Array, places: Places) -> ReferenceSums:
+    return ReferenceSums.of_block(rows, weights, places)
 
 
 @dataclass(frozen=True)

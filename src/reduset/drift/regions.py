@@ -105,7 +105,8 @@ class CellRows:
         m = len(features.atoms)
         with device_of(rows):
             shares, examples = LabelSums(index, m).of(to_device_of(index, weights)), _examples(index, distance, m)
-        return cls(float(weights.sum()) ** 2 / float(weights @ weights), shares, examples, rows, weights, index)
+        square = float(weights @ weights) or 1.0  # a block of rows may have no weight
+        return cls(float(weights.sum()) ** 2 / square, shares, examples, rows, weights, index)
 
     def by_cell(self) -> tuple[Array, Array]:
         """(m, d) sums and squares."""

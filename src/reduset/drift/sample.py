@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from reduset._engine import rows_by_weight, rows_of
-from reduset._frames import framed, table_weights
+from reduset._engine import in_blocks, map_rows, rows_by_weight, rows_of
+from reduset._frames import framed
 from reduset._messages import printable, warn
 from reduset._types import Array, Floats, Indices
 from reduset._validate import rows as _rows
+from reduset.data import as_source, opened, row_weights
 
 FEWEST_ROWS = 2
 COMPARED_ROWS = 8192  # of either sample, for copies
@@ -42,13 +43,11 @@ class Sample:
     @classmethod
     def checked(cls, X: Any, sample_weight: Any = None, name: str = "X", fewest: int = FEWEST_ROWS) -> Sample:
         """From what a user gives: an array, a frame, or a table with weights; rows of weight 0 are left out."""
-        own = table_weights(X)
-        if own is not None:
-            X, sample_weight = X, own if sample_weight is None else sample_weight
-        X = framed(X)
-        told = [str(each) for each in X.columns] if hasattr(X, "columns") else None
-        given = getattr(X, "values", X) if own is not None else X
-        rows = _rows.points(given, name)
+        given = framed(opened(X, sample_weight if isinstance(sample_weight, str) else None))
+        sample_weight = row_weights(X, given, sample_weight)
+        columns = getattr(given, "columns", None)
+        told = None if columns is None else [str(column) for column in columns]
+        rows = as_source(given, name)
         weights = np.full(len(rows), 1.0)
         if sample_weight is not None:
             weights = _rows.weights(sample_weight, given, len(rows))
@@ -101,7 +100,9 @@ class Sample:
         return np.asarray(among[rows_by_weight(self.weights[among], rng.random(count))], np.int64)
 
     def like(self, names: tuple[str, ...], named: bool, name: str = "X") -> Sample:
-        """The same with its columns in the order of the reference, found by name where both have names."""
+        """The same with its columns in the order of the reference, by name where both have names; rows in blocks are loaded."""
+        if in_blocks(self.rows):
+            return self.here().like(names, named, name)
         if not (self.named and named):
             if len(self.names) != len(names):
                 raise ValueError(f"{name} must have the {len(names)} columns of the reference, got {len(self.names)}")
@@ -137,7 +138,7 @@ def warn_of_copies(name: str, rows: Floats, others: Floats) -> None:
     mine, theirs = (_pairs(each[rng.choice(len(each), count, replace=False)]) for each in (rows, others))
     if mine < FEWEST_EQUAL_PAIRS or mine <= PAIRS_RATIO * (theirs + 1):
         return
-    repeated = len(rows) - len(np.unique(_marks(rows[:])))
+    repeated = len(rows) - len(np.unique(map_rows(rows, _marks)))
     warn(
         f"{repeated:,} of the {len(rows):,} rows of {name} repeat others exactly, as rows of the other sample do not; where they "
         "are copies, leave them out (drop_duplicates): each counts as a row of its own, and chance then looks like drift"
