@@ -129,7 +129,7 @@ def test_farthest_first_and_the_nearest_centres(rows, cosine):
         cover.add_rows(np.array([7]))
         cover.extend(60)
     assert one.indices == other.indices
-    np.testing.assert_allclose(one.gaps, other.gaps)
+    np.testing.assert_allclose(one.distances, other.distances)
     for mine, theirs in zip(one.owners(), other.owners(), strict=True):
         np.testing.assert_allclose(mine, theirs)
 
