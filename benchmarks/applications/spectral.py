@@ -33,7 +33,11 @@ from reduset import Gaussian
 from reduset.spectral import Nystroem, ReducedDiffusionMap, ReducedKernelPCA, WeightedNystroem
 
 TITLE = "Kernel PCA and manifolds on few atoms"
-SOURCES = ("spectral", "select/shadow.py", "_engine/shadows.py", "_engine/shadows.py")
+SOURCES = (
+    "spectral",
+    "select/shadow.py",
+    "_engine/shadows.py",
+)
 
 
 class Sizes(NamedTuple):

@@ -22,7 +22,7 @@ from reduset.select import ColumnNorm, Herding, KCenter, KMeans, Random
 
 TITLE = "Cruz Cortés & Scott 2017, Table IV: growth of the selection with n"
 TIMED = True
-SOURCES = ("select/kcenter.py", "select/random.py", "select/kmeans.py", "select/random.py", "select/herding.py",
+SOURCES = ("select/kcenter.py", "select/random.py", "select/kmeans.py", "select/herding.py",
            "_engine/farthest.py", "_engine/k_means.py", "_engine/sums.py")  # fmt: skip
 
 

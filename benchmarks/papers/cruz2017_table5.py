@@ -22,7 +22,12 @@ from reduset.select.contract import Traversal
 
 TITLE = "Cruz Cortés & Scott 2017, Table V: atoms needed for a squared relative error of 10⁻³"
 SOURCES = (
-    *("compression/prefixes.py", "weights/span.py", "select/kcenter.py", "select/random.py", "select/random.py"),
+    *(
+        "compression/prefixes.py",
+        "weights/span.py",
+        "select/kcenter.py",
+        "select/random.py",
+    ),
     *("select/kmeans.py", "select/herding.py"),
 )
 

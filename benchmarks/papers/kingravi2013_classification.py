@@ -16,7 +16,11 @@ from benchmarks.papers import _kingravi2013 as paper
 from benchmarks.papers._kingravi2013 import CLASSIFICATION_ELLS, KPCA, NYSTROEM, REFINED, SHADOW, WEIGHTED, YALE_PHOTOGRAPHS
 
 TITLE = "Reduced kernel PCA (2013): 3-NN accuracy and speed over ℓ, Figures 4, 5 and 6"
-SOURCES = (*paper.SOURCES, "spectral/nystroem.py", "_engine/shadows.py", "_engine/shadows.py")
+SOURCES = (
+    *paper.SOURCES,
+    "spectral/nystroem.py",
+    "_engine/shadows.py",
+)
 NAME = "kingravi2013_classification"
 METHODS = SHADOW, REFINED, NYSTROEM, WEIGHTED
 SETS = "usps", "yale", YALE_PHOTOGRAPHS

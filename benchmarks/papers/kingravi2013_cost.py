@@ -20,7 +20,7 @@ from benchmarks.papers._kingravi2013 import NYSTROEM, SHADOW, WEIGHTED
 
 TITLE = "Reduced kernel PCA (2013): data, training cost and storage, Tables 1 and 2"
 TIMED = True
-SOURCES = (*paper.SOURCES, "spectral/nystroem.py", "_engine/shadows.py", "_engine/shadows.py", "_engine/sums.py")
+SOURCES = (*paper.SOURCES, "spectral/nystroem.py", "_engine/shadows.py", "_engine/sums.py")
 METHODS = SHADOW, NYSTROEM, WEIGHTED
 RANK, SIGMA = 5, 120.0
 ROWS, ELL = (12_500, 25_000, 50_000, 100_000), 2.0

@@ -21,7 +21,7 @@ from reduset.features import DensityFeatures, HistogramFeatures, MeanMapFeatures
 
 TITLE = "The number of components of mixtures at the paper's sizes (Sutherland et al. 2016, Figure 4)"
 SOURCES = ("features/density_features.py", "features/histogram.py", "features/mean_map.py", "features/projection.py",
-           "features/embedding.py", "features/homogeneous_distances.py", "features/projection.py")  # fmt: skip
+           "features/embedding.py", "features/homogeneous_distances.py", )  # fmt: skip
 
 COMPONENTS, SEED = 5000, 0
 PICTURE = Path(__file__).with_name("results") / "sutherland2016_figure4.png"

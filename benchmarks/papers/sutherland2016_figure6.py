@@ -23,7 +23,7 @@ from reduset.features.embedding import fourier_features, frequencies_of, median_
 
 TITLE = "Classes of image patches by distributions of filter responses, against D3 (Sutherland et al. 2016, Figure 6)"
 SOURCES = ("features/density_features.py", "features/histogram.py", "features/mean_map.py", "features/projection.py",
-           "features/embedding.py", "features/homogeneous_distances.py", "features/projection.py")  # fmt: skip
+           "features/embedding.py", "features/homogeneous_distances.py", )  # fmt: skip
 
 SIDE, MOST_A_CLASS, TRAINING, SPLITS, COMPONENTS = 24, 140, 100, 5, 2000
 QUICK_PICTURES, QUICK_TRAINING, QUICK_TESTS, QUICK_SPLITS, QUICK_COMPONENTS = 3, 20, 20, 2, 50

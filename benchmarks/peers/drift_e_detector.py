@@ -20,7 +20,11 @@ from benchmarks.statistics.drift_run_length import COLUMNS, LAWS, LONGEST, QUIET
 from reduset.drift import DriftMonitor
 
 TITLE = "Drift: simulated run lengths or proved ones"
-SOURCES = ("drift/monitor.py", "drift/watch_rule.py", "drift/run_length.py", "drift/watch_rule.py")
+SOURCES = (
+    "drift/monitor.py",
+    "drift/watch_rule.py",
+    "drift/run_length.py",
+)
 
 NORMAL, CLUSTERS = LAWS
 TIMES = 5  # a stream without change ends after this multiple of the expected run time

@@ -20,7 +20,7 @@ from reduset import Gaussian, KernelMean, bandwidth
 from reduset.select import Thinning
 
 TITLE = "Equal weights, against kernel thinning of peers"
-SOURCES = ("select/thinning.py", "select/thinning.py", "_engine/balance.py", "_engine/exchanging.py")
+SOURCES = ("select/thinning.py", "_engine/balance.py", "_engine/exchanging.py")
 
 SETS = ("raetsch_banana", "raetsch_ringnorm", "raetsch_waveform", "pendigits", "usps", "svmguide1", "cyto_itn15", "big_flights")
 CASES = ((1024, 32), (4096, 64), (4096, 256))  # rows and atoms; goodpoints halves the rows until as many are left

@@ -22,7 +22,7 @@ from benchmarks._lib import ROOT, own_process, table, verdict
 from benchmarks._lib.remote import exchange, omitted
 
 TITLE = "Metacells"
-SOURCES = ("select/clustering.py", "select/clustering.py", "anndata/metacell.py", "anndata/representation.py")
+SOURCES = ("select/clustering.py", "anndata/metacell.py", "anndata/representation.py")
 
 TYPES, LINEAGES, RARE, RARE_PROPORTION, GENES = 20, 5, 4, 0.005, 2000
 COPIES = 20

@@ -22,7 +22,7 @@ from benchmarks.peers import peer_data, peer_summary
 from benchmarks.peers.result_table import OURS, ResultTable, Row, measured_on, read
 from reduset import Gaussian, KernelMean, bandwidth
 from reduset.certificate.by_frequencies import FrequencyProbe
-from reduset.certificate.exact import ExactProbe
+from reduset.certificate.rule import ExactProbe
 from reduset.weights import span_of
 
 TITLE = "Error and time at equal size, against peers"

@@ -13,14 +13,14 @@ import numpy as np
 from benchmarks._lib import data_folder, table, verdict
 from reduset import Gaussian, KernelMean, Laplacian, Student
 from reduset.certificate import rule
-from reduset.certificate.exact import ExactProbe
+from reduset.certificate.rule import ExactProbe
 from reduset.select import KCenter
 from reduset.weights import span_of
 
 TITLE = "The certificate's interval against the exact error, on real data"
 SOURCES = (
-    *("certificate/rule.py", "certificate/by_frequencies.py", "certificate/by_rows.py", "certificate/frequencies.py"),
-    *("certificate/probe.py", "certificate/surrogate.py", "kernels/spectra.py"),
+    *("certificate/rule.py", "certificate/by_frequencies.py", "certificate/frequencies.py"),
+    *("certificate/probe.py", "certificate/comparison.py", "kernels/spectra.py"),
 )
 
 REPETITIONS, GOAL = 100, 0.95

@@ -24,7 +24,11 @@ from benchmarks.statistics import drift_level
 from benchmarks.statistics.drift_level import clusters
 
 TITLE = "Drift: run lengths and delays"
-SOURCES = (*drift_level.SOURCES, "drift/watch_rule.py", "drift/watch_rule.py", "drift/run_length.py", "drift/watch_rule.py")
+SOURCES = (
+    *drift_level.SOURCES,
+    "drift/watch_rule.py",
+    "drift/run_length.py",
+)
 
 CACHE = Path(__file__).with_name("results") / "drift_online.csv"
 HEAD = ["law", "change", "ert", "window", "bootstraps", "runs", "early", "never", "mean", "error", "prepare", "row"]

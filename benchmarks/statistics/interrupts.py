@@ -19,7 +19,7 @@ import numpy as np
 from benchmarks._lib import table, verdict
 
 TITLE = "Interrupts under load"
-SOURCES = ("_engine/threads.py", "_engine/threads.py")
+SOURCES = ("_engine/threads.py",)
 
 INTERRUPTS, QUICK_INTERRUPTS = 1000, 50
 TASKS, LIMIT = 3000, 30.0  # tasks of a call; seconds after which an interrupt counts as unanswered

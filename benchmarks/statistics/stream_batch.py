@@ -16,9 +16,8 @@ from sklearn.cluster import MiniBatchKMeans
 
 from benchmarks._lib import data_folder, table, verdict
 from reduset import Compression, Gaussian, KernelMean, compress
-from reduset.certificate.exact import ExactProbe
 from reduset.certificate.probe import Probe
-from reduset.certificate.rule import probe_for
+from reduset.certificate.rule import ExactProbe, probe_for
 from reduset.stream import StreamCompressor
 
 TITLE = "Streams against batches"

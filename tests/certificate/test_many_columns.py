@@ -5,7 +5,7 @@ import pytest
 
 from reduset import Gaussian, KernelMean, Laplacian, Matern, Student, compress
 from reduset.certificate.by_frequencies import MOST_AXES, FrequencyProbe
-from reduset.certificate.exact import ExactProbe
+from reduset.certificate.rule import ExactProbe
 
 COLUMNS = 4000
 KERNELS = [Gaussian(100.0), Laplacian(100.0), Laplacian(10_000.0, metric="cityblock"), Matern(100.0), Student(100.0)]

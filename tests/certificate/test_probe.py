@@ -5,10 +5,8 @@ import pytest
 
 from reduset import Gaussian, KernelMean, Laplacian, Student, compress
 from reduset.certificate.by_frequencies import FrequencyProbe
-from reduset.certificate.by_rows import RowProbe
-from reduset.certificate.exact import ExactProbe
 from reduset.certificate.probe import Probe
-from reduset.certificate.rule import probe_for
+from reduset.certificate.rule import ExactProbe, RowProbe, probe_for
 from reduset.kernels import FunctionKernel
 from reduset.select import KCenter
 from reduset.weights import Span, span_of

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from reduset import Gaussian, KernelMean, Laplacian, Student
-from reduset.certificate.exact import ExactProbe
-from reduset.certificate.rule import probe_for
+from reduset.certificate.rule import ExactProbe, probe_for
 from reduset.select import KCenter, KMeans
 from reduset.weights import span_of
 

@@ -8,7 +8,7 @@ import pytest
 
 from reduset import Gaussian, KernelMean, Laplacian, NotReachedWarning, Student, compress
 from reduset._messages import quietly
-from reduset.certificate.exact import ExactProbe
+from reduset.certificate.rule import ExactProbe
 from reduset.select import KCenter
 from reduset.weights import KINDS
 

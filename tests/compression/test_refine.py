@@ -12,7 +12,7 @@ import reduset
 import reduset.compression.refine as module
 from cases import COVARIANCE, Given, cloud
 from reduset import Gaussian, KernelMean, Laplacian, NotReachedWarning, Student
-from reduset.certificate.surrogate import distance_from, surrogate
+from reduset.certificate.comparison import distance_from, surrogate
 from reduset.weights import WEIGHTINGS
 
 compress = partial(reduset.compress, select="kcenter")  # far from the best places, so that there is something to gain

@@ -13,9 +13,8 @@ import reference
 from reduset import Gaussian, KernelMean, Laplacian, Matern, Student
 from reduset.kernels.base import Shape
 from reduset.kernels.registry import KERNELS, kernel_from
-from reduset.kernels.spectra import BesselSpectrum, log_bessel_k
+from reduset.kernels.spectra import BesselSpectrum, log_bessel_k, matern_table
 from reduset.kernels.student import _student_table
-from reduset.kernels.tables import matern_table
 
 EUCLIDEAN = list(KERNELS.values())
 

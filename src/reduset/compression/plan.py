@@ -23,8 +23,8 @@ from reduset._describe import percent
 from reduset._engine import in_memory
 from reduset._messages import REAL_ROWS
 from reduset._types import KernelLike, SelectorLike
-from reduset.certificate.cancelling import require_norm
 from reduset.certificate.certificate import METHODS
+from reduset.certificate.comparison import require_norm
 from reduset.certificate.rule import planned_method
 from reduset.kernels import ANY_FAMILY, FAMILIES, Gaussian, RadialKernel
 from reduset.mean import KernelMean

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from reduset._types import Array
 from reduset.certificate import Certificate
 from reduset.certificate.bounds import Bounds
-from reduset.certificate.cancelling import NOTHING
 from reduset.certificate.certificate import bandwidth_of, negative_share
+from reduset.certificate.comparison import ZERO_NORM
 from reduset.certificate.probe import Measurement
 from reduset.kernels import Kernel
 from reduset.kernels.base import exponential
@@ -122,7 +122,7 @@ class Prefixes:
 
     def is_orthogonal(self, size: int) -> bool:
         """Whether the projection of f onto the first ``size`` atoms is 0 up to rounding."""
-        return float(np.sqrt(self.span.energy(min(size, self.span.size)))) <= NOTHING * self.total
+        return float(np.sqrt(self.span.energy(min(size, self.span.size)))) <= ZERO_NORM * self.total
 
     def _error(self, weights: Array, excess: float, size: int) -> PrefixError:
         rest = self.residual.plus(self.span.energy_after(size))

@@ -30,7 +30,7 @@ from scipy.linalg.lapack import dpotrf
 
 from reduset._engine import costs, pivot_floor, single_threaded_blas
 from reduset._types import Array, Precision, Report
-from reduset.certificate.surrogate import surrogate
+from reduset.certificate.comparison import surrogate
 from reduset.compression.prefixes import Prefixes
 from reduset.compression.stages import Target, Weighed, certify, weigh_atoms
 from reduset.kernels import ANY_FAMILY, RadialKernel

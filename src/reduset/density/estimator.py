@@ -22,8 +22,8 @@ from reduset._types import Array, BandwidthLike, Floats, KernelLike, MaxSizeLike
 from reduset._validate import rows as _rows
 from reduset._validate import seeded, warn_if_lying
 from reduset.certificate import Certificate
-from reduset.certificate.between import certificate_between
 from reduset.certificate.certificate import at_bandwidth
+from reduset.certificate.comparison import certificate_between
 from reduset.compression import COMPONENTS, PIECE_HINTS, PIECES, AtomRequest, Compression, NotReachedWarning, evaluated, noun
 from reduset.density import likelihood
 from reduset.density.leaf_density import LeafDensity, fit_leaves

@@ -25,12 +25,11 @@ from reduset._engine import Frame, leaves_for, nearest
 from reduset._types import Array, Floats, Precision
 from reduset.certificate.bounds import Bounds, BoundTerms
 from reduset.certificate.by_frequencies import FrequencyProbe
-from reduset.certificate.by_rows import ROWS, by_rows, rows_quantile
 from reduset.certificate.by_scale import WaveScales, median_distance, reaches
 from reduset.certificate.certificate import DENSITY_ROWS
 from reduset.certificate.frequencies import FrequencyLadders, Waves, two_sided
 from reduset.certificate.probe import Measurement
-from reduset.certificate.rule import rows_needed
+from reduset.certificate.rule import PROBE_ROWS, by_rows, rows_needed, rows_quantile
 from reduset.distributed.partitions import PartitionRows
 from reduset.kernels import RadialKernel
 from reduset.mean import KernelMean
@@ -107,7 +106,7 @@ class SecondPassPlan:
         missing = abs(1 - float(span.weights("free", 1.0, size).sum()))
         rows = density_rows = sample.atoms[:0]
         if rows_needed(frequencies.resolved, ROUGHLY * missing):
-            rows = sample.atoms[sample.draw_rows(ROWS, rng)]
+            rows = sample.atoms[sample.draw_rows(PROBE_ROWS, rng)]
         if kernel.normalized:
             density_rows = sample.atoms[np.unique(sample.draw_rows(min(DENSITY_ROWS, sample.size), rng))]
         precision, atoms = _precision_for(span, size, square_norm), span.atoms[:size]

@@ -22,8 +22,7 @@ from reduset._engine import Frame, Profile
 from reduset._messages import warn
 from reduset._types import Array, Floats, Precision
 from reduset.kernels import ANY_FAMILY
-from reduset.kernels.scale_laws import ScaleLaw
-from reduset.kernels.spectra import Spectrum
+from reduset.kernels.spectra import ScaleLaw, Spectrum
 
 NARROWEST = 1e-300  # bandwidth
 MOST_BANDWIDTHS = 1e306  # across, so that coordinates are finite

@@ -15,9 +15,7 @@ from reduset import _validate
 from reduset._engine import Profile
 from reduset._types import Array
 from reduset.kernels.base import RadialKernel
-from reduset.kernels.scale_laws import ScaleLaw
-from reduset.kernels.spectra import PowerSpectrum, ProductSpectrum, Spectrum
-from reduset.kernels.tables import matern_table
+from reduset.kernels.spectra import PowerSpectrum, ProductSpectrum, ScaleLaw, Spectrum, matern_table
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -17,9 +17,7 @@ from reduset import _validate
 from reduset._engine import Profile
 from reduset._types import Array
 from reduset.kernels.base import RadialKernel
-from reduset.kernels.scale_laws import ScaleLaw
-from reduset.kernels.spectra import PowerSpectrum, Spectrum
-from reduset.kernels.tables import KNOTS, matern_table, tabulate
+from reduset.kernels.spectra import KNOTS, PowerSpectrum, ScaleLaw, Spectrum, matern_table, tabulate
 
 SMOOTHNESSES = (1.5, 2.5)
 REACH = 1e12  # distances that the table of φ holds: where exp has long underflowed, the logarithm of a density is still asked for

@@ -1,22 +1,30 @@
-"""The Fourier side of a kernel: g(x − y) = g(0)·E cos(ω·(x − y)), ω drawn from the kernel's spectrum (Bochner).
+"""Representations of kernels: spectra, scale mixtures of normal distributions, and tables.
 
-The squared distance of two kernel means is then an average of squares, ‖f − f'‖² = g(0)·E|f̂(ω) − f̂'(ω)|²: no term is
-negative and nothing cancels, which is why the certificate measures with it.
+**Spectra.** g(x − y) = g(0)·E cos(ω·(x − y)), ω drawn from the kernel's spectrum (Bochner). The squared distance of two kernel
+means is then an average of squares, ‖f − f'‖² = g(0)·E|f̂(ω) − f̂'(ω)|². No term is negative and nothing cancels, so the
+certificate measures with it. Frequencies are in the coordinates of the kernel's frame, without the bandwidth.
 
-Everything is in the coordinates of the kernel's frame, where the bandwidth is gone.
+**Scale mixtures.** φ ∝ E N(·; 0, τ²), τ = factor·G^power, with G gamma distributed. Every exp(−r), Matérn or Student kernel
+function is one (Andrews & Mallows 1974). An integral with a closed form for the normal distribution then becomes an integral over τ
+alone. Over log G the integrand is analytic and decays at both ends, so that the trapezoidal rule has an error of 1e-12 with some
+hundred nodes.
+
+**Tables.** Products without a fast closed form are tabulated once, as a spline with a relative error of 1e-12.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import ClassVar
 
 import numpy as np
 from numpy.polynomial import Polynomial
 from scipy import special
 
+from reduset import _engine as engine
+from reduset._engine import Profile
 from reduset._types import Array
 
 
@@ -186,3 +194,55 @@ def log_bessel_k(order: float, x: Array) -> Array:
     p = 1 / root
     correction = sum((u(p) * (-1 / order) ** k for k, u in enumerate(_corrections())), np.zeros_like(p))
     return 0.5 * np.log(np.pi / (2 * order)) - order * eta - 0.5 * np.log(root) + np.log(correction)
+
+
+NEGLIGIBLE_EXPONENT = 34.0  # e to its minus is what the ends leave out
+STEP = 0.25  # of log G, where the shape is 1 or less
+
+
+@dataclass(frozen=True)
+class ScaleLaw:
+    """The law of the width τ of the normal laws that a bump of unit bandwidth mixes."""
+
+    shape: float
+    power: float
+    factor: float
+
+    def nodes(self) -> tuple[Array, Array]:
+        """Widths and their shares, which sum to 1."""
+        a = self.shape
+        top = np.log(a + NEGLIGIBLE_EXPONENT + 2 * np.sqrt(NEGLIGIBLE_EXPONENT * a))
+        s = np.arange(np.log(a) - NEGLIGIBLE_EXPONENT / a - 2 * np.sqrt(NEGLIGIBLE_EXPONENT / a), top, STEP / np.sqrt(max(1.0, a)))
+        logs = a * s - np.exp(s)
+        share = np.exp(logs - logs.max())
+        return self.factor * np.exp(self.power * s), np.asarray(share / share.sum())
+
+    def at(self, share: Array) -> Array:
+        """The width at a share of the law, from narrow to wide."""
+        gamma = special.gammaincinv(self.shape, np.clip(share, 1e-300, 1 - 1e-16) if self.power > 0 else 1 - share)
+        return np.asarray(self.factor * np.maximum(gamma, 1e-300) ** self.power)
+
+
+KNOTS = 1 << 15
+
+
+def tabulate(depth: Array, top: float, slopes: Array | None = None) -> Profile:
+    """A spline of depth over log(1 + r), knots at equal steps up to ``top``; its slopes there from the depths, if not known."""
+    knots = np.linspace(0.0, top, len(depth))
+    if slopes is None:
+        from scipy.interpolate import CubicSpline  # only kernels that need it pay for importing it
+
+        slopes = CubicSpline(knots, depth)(knots, 1)
+    table = np.ascontiguousarray(np.stack([depth, slopes], axis=1))
+    table.setflags(write=False)
+    return Profile(family=engine.TABLE, table=table, step=float(knots[1]))
+
+
+@lru_cache(maxsize=32)
+def matern_table(order: float) -> Profile:
+    """2^(1 − ν)/Γ(ν) · r^ν K_ν(r)."""
+    top = np.log1p(760.0)  # beyond, exp underflows
+    r = np.expm1(np.linspace(0.0, top, KNOTS))
+    depth = np.zeros(KNOTS)
+    depth[1:] = -((1 - order) * np.log(2.0) - special.gammaln(order) + order * np.log(r[1:]) + log_bessel_k(order, r[1:]))
+    return tabulate(depth, top)

@@ -17,9 +17,7 @@ from reduset import _validate
 from reduset._engine import Profile, blocks
 from reduset._types import Array
 from reduset.kernels.base import RadialKernel
-from reduset.kernels.scale_laws import ScaleLaw
-from reduset.kernels.spectra import BesselSpectrum, Spectrum, SquaredBesselSpectrum
-from reduset.kernels.tables import KNOTS, tabulate
+from reduset.kernels.spectra import KNOTS, BesselSpectrum, ScaleLaw, Spectrum, SquaredBesselSpectrum, tabulate
 
 
 @dataclass(frozen=True, eq=False, repr=False)
