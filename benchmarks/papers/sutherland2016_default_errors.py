@@ -16,7 +16,7 @@ from reduset.features import DensityFeatures, pairwise
 
 TITLE = "Errors of distances at the default settings (Sutherland et al. 2016)"
 SOURCES = ("features/homogeneous_distances.py", "features/projection.py",
-           "features/quadrature.py", "features/density_features.py")  # fmt: skip
+           "features/density_features.py")  # fmt: skip
 
 DISTANCES = ("js", "hellinger", "chi2", "tv")
 COUNTS = (1, 2, 3, 5, 8)

@@ -15,7 +15,7 @@ from reduset.features import DensityFeatures
 from reduset.features.homogeneous_distances import kappa
 
 TITLE = "The error bound of the estimated kernel (Sutherland et al. 2016, Theory)"
-SOURCES = ("features/error_bound.py", "features/bound_terms.py", "features/density_features.py", "features/projection.py",
+SOURCES = ("features/error_bound.py", "features/density_features.py", "features/projection.py",
            "features/embedding.py", "features/homogeneous_distances.py")  # fmt: skip
 
 SD, BACKGROUND, MEANS = 0.2, 0.4, (0.3, 0.7)

@@ -65,7 +65,7 @@ def single_bags(sizes: Sizes) -> Part:
             model.transform(bags[:50])
             times.append(1e3 * medians(3, features=partial(model.transform, bags))["features"] / sizes.bags)
             h = " and ".join(f"{each:.3f}" for each in model.bandwidth_) if bandwidth == "scott" else bandwidth
-            nodes = f"{model.views_[0].nodes.an_axis}²"
+            nodes = f"{model.views_[0].nodes.per_axis}²"
             rows.append((metric, h, nodes, f"{times[-1]:.2f}", verdict(-times[-1], -MOST_MS)))
     figure = f"{min(times):.2f} to {max(times):.2f} ms"
     return [[f"Features of a bag of {sizes.points:,} points", figure, f"< {MOST_MS:g} ms", verdict(-max(times), -MOST_MS)]], (

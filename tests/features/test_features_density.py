@@ -25,7 +25,7 @@ def legendre(count):
 
 @pytest.mark.parametrize("kind", ["cosine", "fourier"])
 @pytest.mark.parametrize("count", [1, 2, 9, 10])
-def test_functions_along_an_axis_are_orthonormal(kind, count):
+def test_functions_along_per_axis_are_orthonormal(kind, count):
     x, w = legendre(80)
     values = along_axis(x, count, kind)
     assert values.shape == (80, count)
@@ -120,7 +120,7 @@ def test_integrals_on_a_grid_are_those_with_every_product_of_the_basis(d):
 def test_a_grid_has_nodes_enough_for_its_basis(d, n_basis):
     """Of a function of its own span, a basis returns the coefficients."""
     nodes = nodes_for(d, n_basis, "cosine", "auto", None, 0.2, np.random.default_rng(0))
-    x, w = legendre(nodes.an_axis)
+    x, w = legendre(nodes.per_axis)
     values = along_axis(x, n_basis, "cosine")
     low = n_basis // 2  # what a density that the basis is long enough for is made of
     np.testing.assert_allclose((values.T * w) @ values[:, :low], np.eye(n_basis)[:, :low], atol=0.02)

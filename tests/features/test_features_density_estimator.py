@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 import bag_laws
 from reduset import Gaussian, KernelMean, set_threads
 from reduset.features import DensityFeatures, HistogramFeatures, MeanMapFeatures, NeighbourKLKernel, Quadrature, pairwise
-from reduset.features.embedding import SOME_BAGS, Embedding
+from reduset.features.embedding import SAMPLED_BAGS, Embedding
 
 SMALL = DensityFeatures(n_components=40, n_basis=5, n_frequencies=2, margin=0.2, random_state=0)
 
@@ -225,7 +225,7 @@ def test_a_bandwidth_that_is_given_is_in_units_of_the_cube(bandwidth):
 def test_more_random_frequencies_than_memory_are_refused():
     bags = [np.random.default_rng(k).normal(size=(40, 3)) for k in range(3)]
     huge = DensityFeatures(n_components=2000, basis="values", bandwidth=0.03)
-    with pytest.raises(ValueError, match=r"n_components=2000.*GiB.*2.*most.*output='distance'"):
+    with pytest.raises(ValueError, match=r"n_components=2000.*GiB.*maximum is 2.*output='distance'"):
         huge.fit(bags)
 
 
@@ -286,13 +286,13 @@ def test_weighted_bags_are_not_taken_for_points_by_a_kernel_that_knows_no_weight
 def test_a_kernel_width_that_is_a_number_asks_for_no_vectors(features, monkeypatch):
     bags, _ = bag_laws.spread_bags()
     asked = []
-    kept = Embedding._rows
-    monkeypatch.setattr(Embedding, "_rows", lambda self, bags, *rest: asked.append(len(bags)) or kept(self, bags, *rest))
+    kept = Embedding._vectors
+    monkeypatch.setattr(Embedding, "_vectors", lambda self, bags, *rest: asked.append(len(bags)) or kept(self, bags, *rest))
     fitted = features.set_params(n_components=20, kernel_width=0.7, random_state=0).fit(bags)
     assert asked == []
     assert fitted.kernel_width_ == 0.7
     features.set_params(kernel_width="median").fit(bags)
-    assert asked == [min(len(bags), SOME_BAGS)]
+    assert asked == [min(len(bags), SAMPLED_BAGS)]
 
 
 @pytest.mark.parametrize(

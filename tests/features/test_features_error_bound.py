@@ -8,7 +8,8 @@ from scipy.stats import binom
 from sklearn.exceptions import NotFittedError
 
 from reduset.features import DensityFeatures, ErrorBound
-from reduset.features.bound_terms import (
+from reduset.features.embedding import fourier_features, unit_frequencies
+from reduset.features.error_bound import (
     DensityClass,
     KernelMoments,
     PeanoConstants,
@@ -20,7 +21,6 @@ from reduset.features.bound_terms import (
     random_feature_error,
     slope_total,
 )
-from reduset.features.embedding import fourier_features, unit_frequencies
 from reduset.features.homogeneous_distances import correlation, drawn, feature_map, kappa, placed
 from reference_densities import UniformAndNormals, constants_of, fine_grid, square_distance
 

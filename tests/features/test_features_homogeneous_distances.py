@@ -9,7 +9,7 @@ from scipy.stats import kstest
 
 from reduset.features.homogeneous_distances import (
     DISTANCES,
-    MOST_PLACED,
+    MAX_PLACED,
     TOTALS,
     correlation,
     drawn,
@@ -121,7 +121,7 @@ def test_five_placed_frequencies_leave_what_the_page_says(distance, placed_error
 @pytest.mark.slow
 @pytest.mark.parametrize("distance", TURNING)
 def test_every_further_placed_frequency_helps(distance):
-    every = [placed(distance, count) for count in range(1, MOST_PLACED + 1)]
+    every = [placed(distance, count) for count in range(1, MAX_PLACED + 1)]
     for count, each in enumerate(every, start=1):
         assert len(each.values) == len(each.weights) == count
         assert each.weights.sum() == pytest.approx(TOTALS[distance], rel=1e-14)

@@ -9,7 +9,7 @@ from scipy.spatial.distance import pdist
 from reduset import Gaussian, KernelMean, compress
 from reduset.features import DensityFeatures, HistogramFeatures, MeanMapFeatures, pairwise, projection
 from reduset.features.merging import WeightedBag, _cells, density_at, merged
-from reduset.features.projection import POINTS_AT_ONCE, Grid, Scattered
+from reduset.features.projection import POINTS_PER_BLOCK, Grid, Scattered
 
 
 def clusters(n=20_000, d=5, seed=0, shift=0.0):
@@ -32,10 +32,10 @@ def test_cells_keep_mass_mean_and_the_variance_of_every_column(d, weighted):
     shares = np.random.default_rng(1).dirichlet(np.ones(4000)) if weighted else None
     small = _cells(WeightedBag(points, shares), np.full(d, 0.11))
     assert len(small.points) < 4000
-    assert small.shares.sum() == pytest.approx(1.0, rel=1e-12)
-    assert (small.shares > 0).all()
+    assert small.weights.sum() == pytest.approx(1.0, rel=1e-12)
+    assert (small.weights > 0).all()
     before = moments(points, np.full(4000, 1 / 4000) if shares is None else shares, np.zeros(d))
-    after = moments(small.points, small.shares, small.spread)
+    after = moments(small.points, small.weights, small.spread)
     np.testing.assert_allclose(after[0], before[0], atol=1e-12)
     np.testing.assert_allclose(np.diag(after[1]), np.diag(before[1]), atol=1e-12)
     # bumps along the axes carry no covariance within cells; cells a fraction of a clump wide leave little of it
@@ -46,7 +46,7 @@ def test_cells_of_cells_remember_what_was_spread_before():
     points = clusters(4000, 2)
     twice = _cells(_cells(WeightedBag(points), np.full(2, 0.05)), np.full(2, 0.13))
     wanted = moments(points, np.full(4000, 1 / 4000), np.zeros(2))[1]
-    np.testing.assert_allclose(np.diag(moments(twice.points, twice.shares, twice.spread)[1]), np.diag(wanted), atol=1e-12)
+    np.testing.assert_allclose(np.diag(moments(twice.points, twice.weights, twice.spread)[1]), np.diag(wanted), atol=1e-12)
 
 
 def test_each_point_of_a_cell_is_the_mean_of_the_points_that_fall_into_it():
@@ -56,7 +56,9 @@ def test_each_point_of_a_cell_is_the_mean_of_the_points_that_fall_into_it():
     for point in points:
         boxes.setdefault((int(point[0] / 0.2), int(point[1] / 0.3)), []).append(point)
     wanted = sorted((*np.mean(members, axis=0), len(members) / 300) for members in boxes.values())
-    np.testing.assert_allclose(sorted((*p, share) for p, share in zip(small.points, small.shares, strict=True)), wanted, atol=1e-12)
+    np.testing.assert_allclose(
+        sorted((*p, share) for p, share in zip(small.points, small.weights, strict=True)), wanted, atol=1e-12
+    )
 
 
 @pytest.mark.parametrize("tol", [0.1, 0.05, 0.01])
@@ -67,7 +69,7 @@ def test_the_tolerance_holds_at_other_places_than_those_it_was_measured_at(tol):
     assert len(small.points) < 10_000
 
     def density(bag, width, places):
-        shares = np.full(len(bag.points), 1 / len(bag.points)) if bag.shares is None else bag.shares
+        shares = np.full(len(bag.points), 1 / len(bag.points)) if bag.weights is None else bag.weights
         gaps = (places[:, None] - bag.points[None]) / width
         return np.exp(-0.5 * np.square(gaps).sum(axis=-1)) @ shares / np.prod(np.sqrt(2 * np.pi) * width)
 
@@ -219,7 +221,7 @@ def test_a_large_bag_on_a_grid_in_three_dimensions_needs_no_more_memory_than_a_b
         most = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert most < 4 * 8 * (POINTS_AT_ONCE[3] * 40**2 + 40**3 + 100_000)
+    assert most < 4 * 8 * (POINTS_PER_BLOCK[3] * 40**2 + 40**3 + 100_000)
     assert values @ nodes.roots**2 == pytest.approx(1.0, abs=1e-10)
 
 

@@ -15,8 +15,7 @@ from sklearn.svm import SVC
 
 import bag_laws
 from reduset.features import NeighbourKLKernel
-from reduset.features.nearest import DivergenceEstimator, NeighbourIndex, correction
-from reduset.features.neighbour import PSDCorrection
+from reduset.features.neighbour import DivergenceEstimator, NeighbourIndex, PSDCorrection, correction
 
 WIDE, SHIFT = 1.3, 0.5  # q is N(0.5, 1.3²) along each axis, p the standard normal
 
@@ -166,13 +165,13 @@ def test_points_that_coincide_are_counted_and_give_no_infinities():
     bags, _ = bag_laws.spread_bags(6)
     bags[1] = np.concatenate([bags[1], np.repeat(bags[1][:1], 4, axis=0)])  # five at one place: the 4th neighbour is at 0
     for divergence in ("kl", "renyi", "hellinger"):
-        with pytest.warns(UserWarning, match=r"^5 distances .* neighbour number 4 within their bag are 0, and 0 to that in"):
+        with pytest.warns(UserWarning, match=r"^5 distances .* neighbour number 4 within their bag are 0, and 0 to neighbours in"):
             fitted = NeighbourKLKernel(divergence).fit(bags)
         assert np.isfinite(fitted.divergences_).all()
     bags[2][0] = bags[1][0]
-    with pytest.warns(UserWarning, match=r"^5 distances .* within their bag are 0, and 1 to that in another bag"):
+    with pytest.warns(UserWarning, match=r"^5 distances .* within their bag are 0, and 1 to neighbours in another bag"):
         fitted = NeighbourKLKernel().fit(bags)
-    with pytest.warns(UserWarning, match=r"^0 distances .* within their bag are 0, and 1 to that in another bag"):
+    with pytest.warns(UserWarning, match=r"^0 distances .* within their bag are 0, and 1 to neighbours in another bag"):
         found = fitted.divergences_to_fitted(bags[2:3])
     np.testing.assert_allclose(found[0], fitted.divergences_[2], atol=1e-12)
 

@@ -36,7 +36,6 @@ INNER_IMPORTS = {
     "distributed": 15,
     "drift": 9,
     "svm": 5,
-    "features": 1,
     "explain": 2,
     "anndata": 1,
     "model": 7,

@@ -10,5 +10,6 @@ from reduset.cohort.alignment import Alignment, procrustes
 from reduset.cohort.distances import distances
 from reduset.cohort.divergences import Divergences, divergences
 from reduset.cohort.estimator import CohortMap
+from reduset.cohort.shared_atoms import pool
 
 __all__ = ["Alignment", "CohortMap", "Divergences", "distances", "divergences", "procrustes"]

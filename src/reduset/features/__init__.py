@@ -1,17 +1,16 @@
 """Features of bags of points, for linear models on distributions (Sutherland, Oliva, Póczos & Schneider 2016).
 
-`DensityFeatures` and its rivals turn each bag into a row; `pairwise` computes the distances that they approximate. `embedding` is
-their base class, and each estimator has its own file. Parameters are chosen with scikit-learn's `GridSearchCV`.
+`DensityFeatures` and its alternatives turn each bag into a row; `pairwise` computes the distances that they approximate. Each
+estimator has its own file, and `embedding` has their base classes. scikit-learn's `GridSearchCV` selects parameters.
 
-May import: cohort and what is below it.
+May import: cohort and the packages below it.
 """
 
-from reduset.features.density_features import DensityFeatures, pairwise
+from reduset.features.density_features import DensityFeatures, Quadrature, pairwise
 from reduset.features.error_bound import ErrorBound
 from reduset.features.histogram import HistogramFeatures
 from reduset.features.mean_map import MeanMapFeatures
 from reduset.features.neighbour import NeighbourKLKernel
-from reduset.features.quadrature import Quadrature
 
 __all__ = [
     "DensityFeatures",

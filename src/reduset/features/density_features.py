@@ -1,13 +1,19 @@
-"""DensityFeatures: bags in, rows for linear models out (Sutherland, Oliva, Póczos & Schneider 2016). Validates, calls, stores.
+"""DensityFeatures: features of bags for linear models (Sutherland, Oliva, Póczos & Schneider 2016).
 
-Ridge regression or a linear SVM on the rows learns with the kernel exp(−d²/(2σ²)) of a distance d between densities, in time linear
-in the number of bags. `pairwise` integrates the same density estimates without basis and frequencies, at O(N²·nodes): for tests,
-small N, and for viewing a distance before learning with it.
+Ridge regression or a linear SVM on the features learns with the kernel exp(−d²/(2σ²)) of a distance d between densities, in time
+linear in the number of bags. `pairwise` integrates the same density estimates without basis and frequencies, at O(N²·nodes): for
+tests, small N, and for viewing a distance before learning with it.
+
+The options of the integrals are one object, `Quadrature`. Each is also a keyword and an attribute of the estimator, so that
+``DensityFeatures(n_nodes=32)`` is ``DensityFeatures(quadrature=Quadrature(n_nodes=32))``, and a search may set it by its name.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -16,15 +22,120 @@ from reduset import _validate
 from reduset._messages import warn
 from reduset._types import Array, BandwidthLike, ProgressLike, SeedLike
 from reduset._validate import seeded
-from reduset.features.bound_terms import DensityClass
-from reduset.features.embedding import CubeEmbedding
-from reduset.features.error_bound import ErrorBound, error_bound
-from reduset.features.homogeneous_distances import DISTANCES, MOST_PLACED, DistanceFrequencies, drawn, kappa, placed
+from reduset.features.embedding import OUTSIDE, CubeEmbedding
+from reduset.features.error_bound import DensityClass, ErrorBound, error_bound
+from reduset.features.homogeneous_distances import DISTANCES, MAX_PLACED, DistanceFrequencies, drawn, kappa, placed
 from reduset.features.merging import WeightedBag
-from reduset.features.projection import MOST_DIMENSION, SPACING, DensityView, Projection, finest, nodes_for
-from reduset.features.quadrature import Quadrature, TakesQuadrature, options_unlisted
+from reduset.features.projection import BASES, INTEGRATION, MAX_DIMENSION, SPACING, DensityView, Projection, finest, nodes_for
 
-ROUNDING = 1e-12  # of the cube: what a constant column's spread may come out as
+ROUNDING = 1e-12  # of the cube: rounding of the spread of a constant column
+FREQUENCIES = ("placed", "random")
+
+
+@dataclass(frozen=True)
+class Quadrature:
+    """How densities on the cube are integrated; the defaults suit most bags.
+
+    Parameters
+    ----------
+    frequencies : "placed" or "random"
+        Placed for the best approximation of the distance, or drawn as in the paper.
+    basis : "cosine", "fourier" or "values"
+        Of the functions on the cube; "values" takes the values at all nodes instead: longer vectors without truncation.
+    integration : "auto", "grid", "sobol" or "uniform"
+        "auto" takes a tensor Gauss–Legendre grid up to three columns and Sobol points above; "uniform" draws nodes as in the paper.
+    n_nodes : int, optional
+        Nodes per axis of a grid, otherwise the total. Default: by the bandwidth, or 8192.
+    tol : float or None
+        The largest relative error of the density from merging points into cells, measured at some points. Bags of 10,000 points
+        or more in over three columns are merged; None never merges.
+    orthogonal : bool
+        Whether the random Fourier features are orthogonal.
+    margin : float
+        The distance from the training points to each face of the cube, relative to their range.
+    outside : "clip" or "refuse"
+        Whether later points outside of the cube are moved to its faces or raise an error.
+    """
+
+    frequencies: str = "placed"
+    basis: str = "cosine"
+    integration: str = "auto"
+    n_nodes: int | None = None
+    tol: float | None = 0.05
+    orthogonal: bool = True
+    margin: float = 0.05
+    outside: str = "clip"
+
+    def check(self) -> None:
+        """Validate the options."""
+        _validate.one_of(self.frequencies, "frequencies", FREQUENCIES)
+        _validate.one_of(self.basis, "basis", BASES)
+        _validate.one_of(self.integration, "integration", INTEGRATION)
+        _validate.one_of(self.outside, "outside", OUTSIDE)
+        _validate.at_least(self.margin, "margin", 0.0)
+        _validate.flag(self.orthogonal, "orthogonal")
+        if self.n_nodes is not None:
+            _validate.whole(self.n_nodes, "n_nodes", 2)
+        if self.tol is not None:
+            _validate.positive(self.tol, "tol", "None never merges points")
+
+
+OPTIONS = tuple(option.name for option in fields(Quadrature))
+
+Constructor = TypeVar("Constructor", bound=Callable[..., None])
+
+
+def options_unlisted(init: Constructor) -> Constructor:
+    """The constructor without ``**options`` in its signature, from which scikit-learn reads the parameters."""
+    signature = inspect.signature(init)
+    named = [parameter for parameter in signature.parameters.values() if parameter.kind != parameter.VAR_KEYWORD]
+    vars(init)["__signature__"] = signature.replace(parameters=named)
+    return init
+
+
+class Option:
+    """A descriptor: an option of the quadrature as an attribute of the estimator."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, estimator: TakesQuadrature, owner: type | None = None) -> Any:
+        return self if estimator is None else getattr(estimator.quadrature or Quadrature(), self._name)
+
+    def __set__(self, estimator: TakesQuadrature, value: Any) -> None:
+        estimator.quadrature = replace(estimator.quadrature or Quadrature(), **{self._name: value})
+
+
+class TakesQuadrature:
+    """A mixin: the options of ``quadrature`` as attributes, keywords and parameters of ``set_params``."""
+
+    quadrature: Quadrature | None
+    frequencies: Any = Option()
+    basis: Any = Option()
+    integration: Any = Option()
+    n_nodes: Any = Option()
+    tol: Any = Option()
+    orthogonal: Any = Option()
+    margin: Any = Option()
+    outside: Any = Option()
+
+    def _take(self, options: dict[str, Any]) -> None:
+        for name, value in options.items():
+            if name not in OPTIONS:
+                raise TypeError(f"{type(self).__name__}() got an unexpected keyword argument {name!r}")
+            setattr(self, name, value)
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, and options of the quadrature by their names."""
+        options = {name: params.pop(name) for name in OPTIONS if name in params}
+        super().set_params(**params)  # type: ignore[misc]  # of the estimator with this mixin
+        self._take(options)
+        return self
+
+    def _check_quadrature(self) -> None:
+        if not isinstance(self.quadrature, Quadrature | None):
+            raise TypeError(f"quadrature must be a Quadrature, got {self.quadrature!r}; use Quadrature(n_nodes=32)")
+        (self.quadrature or Quadrature()).check()
 
 
 @seeded
@@ -35,43 +146,43 @@ class DensityFeatures(TakesQuadrature, CubeEmbedding):
     ----------
     distance : "js", "hellinger", "tv", "chi2" or "l2"
         d² is the Jensen–Shannon divergence, the squared Hellinger distance, the total variation ∫|p − q|, ½ ∫(p − q)²/(p + q), or
-        ∫(p − q)² of densities p and q on the cube.
+        ∫(p − q)², for densities p and q on the cube.
     n_components : int
-        Columns of the result, an even number; of ``output="features"``.
+        Columns of the result with ``output="features"``, an even number.
     n_frequencies : int
         M, of the feature map of "js", "tv" and "chi2".
     n_basis : int
-        Functions of the basis along each axis.
+        Basis functions along each axis.
     bandwidth : float or "scott"
-        Of the density estimates, in units of the cube, one for all columns; "scott" takes the spread within bags, column by column,
-        and nothing finer than a grid has nodes for.
+        Of the density estimates: one for all columns, in units of the cube. "scott" takes the spread within bags for each column,
+        but at least what the grid resolves.
     kernel_width : float or "median"
-        σ; "median" takes the median distance of the training bags.
+        σ. "median" takes the median distance of the training bags.
     output : "features" or "distance"
-        "distance" stops at A(p), whose Euclidean distances approximate d.
+        "distance" returns A(p), with Euclidean distances that approximate d.
     marginals : bool
-        One density a column instead of one of all columns together: d² is then the sum over columns. For many columns.
+        One density per column instead of a joint one: d² is then the sum over columns. For many columns.
     quadrature : Quadrature, optional
-        For experts: nodes, basis and frequencies of the integrals, margin of the cube, merging of large bags. Each of these is also
-        taken by keyword, ``margin=0.1`` for ``quadrature=Quadrature(margin=0.1)``, and by ``set_params``.
+        For experts: nodes, basis and frequencies of the integrals, margin of the cube, merging of large bags. Each option is also a
+        keyword, ``margin=0.1`` for ``quadrature=Quadrature(margin=0.1)``, and a parameter of ``set_params``.
     group : column name or labels, optional
         For bags in one long table.
     n_jobs : int, optional
-        Threads, at most; −1 or None for those of `reduset.set_threads`. The result does not depend on it.
+        Maximum number of threads; −1 or None takes `reduset.set_threads`. It does not change the result.
     progress : bool, or a function of (stage, done, total)
     random_state : int, RandomState, Generator or None
 
     Attributes
     ----------
     cube_ : CubeScaler
-        ``low`` and ``width`` of the box that was mapped to [0, 1]ᵈ.
+        ``low`` and ``width`` of the box that is mapped to [0, 1]ᵈ.
     bandwidth_ : (d,)
         In units of the cube.
     kernel_width_ : float
     frequencies_ : DistanceFrequencies or None
-        Their ``values`` and ``weights``.
+        With ``values`` and ``weights``.
     views_ : tuple of DensityView
-        The nodes and bandwidths of the densities: one, or one a column with ``marginals``.
+        The nodes and bandwidths of the densities: one, or one per column with ``marginals``.
     n_features_in_ : int
 
     Examples
@@ -131,23 +242,22 @@ class DensityFeatures(TakesQuadrature, CubeEmbedding):
         self._projection = Projection(self.views_, self.distance, self.frequencies_, self.tol)
 
     def _bandwidths(self, bags: list[WeightedBag], counts: list[int]) -> Array:
-        """(d,) in units of the cube: the mean spread within bags, times that power of their mean size that Scott's rule has."""
-        together = 1 if _validate.flag(self.marginals, "marginals") else self.n_features_in_
-        least = finest(together, self.integration, self.n_nodes)
+        """(d,) in units of the cube: the mean spread within bags, times the factor of Scott's rule for their mean size."""
+        joint = 1 if _validate.flag(self.marginals, "marginals") else self.n_features_in_
+        minimum = finest(joint, self.integration, self.n_nodes)
         if not isinstance(self.bandwidth, str):
             width = _validate.positive(self.bandwidth, "bandwidth", "it is in units of the cube, 0.05 for a twentieth")
-            if width < least:
+            if width < minimum:
                 warn(
-                    f"bandwidth={width:.3g} of the cube is finer than its nodes, so that distances are not those of densities; "
-                    f"use {least:.2g} or more, n_nodes={int(np.ceil(SPACING / width))}, or marginals=True",
+                    f"bandwidth={width:.3g} of the cube is finer than its nodes, so that the distances are wrong; "
+                    f"use {minimum:.2g} or more, n_nodes={int(np.ceil(SPACING / width))}, or marginals=True",
                 )
             return np.full(self.n_features_in_, width)
         _validate.one_of(self.bandwidth, "bandwidth", ("scott",))
         variances = [variance_of(bag) for bag in bags]
         spread = np.sqrt(np.maximum(np.mean(variances, axis=0), 0.0)) / self.cube_.width
-        rate = np.mean(counts) ** (-1 / (together + 4))
-        spread[spread <= ROUNDING] = 0.1  # a column without spread within bags; any bandwidth tells as much
-        return np.maximum(spread * rate, least)
+        spread[spread <= ROUNDING] = 0.1  # a column that is constant within bags; any bandwidth gives the same result
+        return np.maximum(spread * np.mean(counts) ** (-1 / (joint + 4)), minimum)
 
     def _frequencies(self, rng: np.random.Generator) -> DistanceFrequencies | None:
         distance = _validate.one_of(self.distance, "distance", DISTANCES)
@@ -156,26 +266,25 @@ class DensityFeatures(TakesQuadrature, CubeEmbedding):
             return None
         if self.frequencies == "random":
             return drawn(distance, count, rng)
-        if count > MOST_PLACED:
-            raise ValueError(f"n_frequencies must be at most {MOST_PLACED}, got {count}; use frequencies='random' for more")
+        if count > MAX_PLACED:
+            raise ValueError(f"n_frequencies must be at most {MAX_PLACED}, got {count}; use frequencies='random' for more")
         return placed(distance, count)
 
     def _views(self, rng: np.random.Generator) -> tuple[DensityView, ...]:
-        d, narrow = self.n_features_in_, self.bandwidth_
-        if self.marginals:
-            return tuple(self._view(slice(k, k + 1), narrow[k : k + 1], rng) for k in range(d))
-        if d > MOST_DIMENSION:
+        d = self.n_features_in_
+        if not self.marginals and d > MAX_DIMENSION:
             raise ValueError(
-                f"bags must have at most {MOST_DIMENSION} columns for densities of all together, got {d}; use marginals=True, or "
+                f"bags must have at most {MAX_DIMENSION} columns for a joint density, got {d}; use marginals=True, or "
                 "choose columns"
             )
-        return (self._view(slice(0, d), narrow, rng),)
-
-    def _view(self, columns: slice, bandwidth: Array, rng: np.random.Generator) -> DensityView:
         n_basis = _validate.whole(self.n_basis, "n_basis", 1)
-        least = float(bandwidth.min())
-        nodes = nodes_for(len(bandwidth), n_basis, self.basis, self.integration, self.n_nodes, least, rng)
-        return DensityView(columns, nodes, bandwidth)
+        views = []
+        for columns in [slice(k, k + 1) for k in range(d)] if self.marginals else [slice(0, d)]:
+            bandwidth = self.bandwidth_[columns]
+            smallest = float(bandwidth.min())
+            nodes = nodes_for(len(bandwidth), n_basis, self.basis, self.integration, self.n_nodes, smallest, rng)
+            views.append(DensityView(columns, nodes, bandwidth))
+        return tuple(views)
 
     def error_bound(
         self,
@@ -189,14 +298,14 @@ class DensityFeatures(TakesQuadrature, CubeEmbedding):
     ) -> ErrorBound:
         """A probability bound on the error of the estimated kernel between two bags.
 
-        For densities p and q that satisfy the assumptions, |exp(−d²(p, q)/(2σ²)) − z(p̂)·z(q̂)| is at most ``total`` with probability
-        ``confidence`` or more, where z(p̂) and z(q̂) are the rows that ``transform`` returns for a bag drawn from each. The
-        probability is over the points of the two bags and the random Fourier features.
+        Let z(p̂) and z(q̂) be the rows that ``transform`` returns for bags drawn from p and q. With probability ``confidence`` or
+        more, |exp(−d²(p, q)/(2σ²)) − z(p̂)·z(q̂)| is at most ``total``. The probability is over the points of the two bags and the
+        random Fourier features.
 
-        Assumptions: the two densities are positive on the cube and zero outside of it; they satisfy ``lower``, ``upper``,
-        ``gradient`` and ``curvature``; the points of a bag are independent draws without weights; and the cube, the bandwidth and
-        the kernel width do not depend on the two bags, so they are fitted to other bags or given. With ``basis="fourier"`` the
-        densities must be periodic, and with ``curvature`` their gradient too.
+        Assumptions: the two densities are positive on the cube and zero outside. They satisfy ``lower``, ``upper``, ``gradient``
+        and ``curvature``. The points of a bag are independent draws without weights. The cube, the bandwidth and the kernel width
+        do not depend on the two bags: they are fitted to other bags, or given. With ``basis="fourier"`` the densities must be
+        periodic, and with ``curvature`` their gradient too.
 
         All bounds are in units of the cube: coordinates are (x − cube_.low)/cube_.width, and a density of x is multiplied by the
         volume of the box.
@@ -210,8 +319,7 @@ class DensityFeatures(TakesQuadrature, CubeEmbedding):
         gradient : float
             Largest length of the gradient of p and q.
         curvature : float, optional
-            Largest absolute eigenvalue of the second derivatives of p and q. Without it only ``gradient`` is used, and the bound is
-            larger.
+            Largest absolute eigenvalue of the second derivatives of p and q. Without it the bound is larger.
         confidence : float
             Probability of the bound, half of 1 − confidence for the density estimates and half for the random features.
 
@@ -241,7 +349,7 @@ class DensityFeatures(TakesQuadrature, CubeEmbedding):
         return self._projection.length
 
     @property
-    def _length_told(self) -> tuple[str, str]:
+    def _length_description(self) -> tuple[str, str]:
         return f"{self._projection.functions} functions, {self.basis!r} basis", "marginals=True, smaller n_basis"
 
     def _fill(self, bags: list[WeightedBag], first: int, last: int, out: Array) -> None:
@@ -249,11 +357,11 @@ class DensityFeatures(TakesQuadrature, CubeEmbedding):
 
 
 def variance_of(bag: WeightedBag) -> Array:
-    """(d,) of the columns of a bag, whose points may have shares."""
-    points, shares = bag.points, bag.shares
-    if shares is None:
+    """(d,) of the columns of a bag."""
+    points, weights = bag.points, bag.weights
+    if weights is None:
         return points.var(axis=0, dtype=np.float64)
-    return np.asarray(shares @ (points - shares @ points) ** 2)
+    return np.asarray(weights @ (points - weights @ points) ** 2)
 
 
 def pairwise(bags: Any, metric: str = "js", **options: Any) -> Array:
@@ -261,7 +369,7 @@ def pairwise(bags: Any, metric: str = "js", **options: Any) -> Array:
 
     Parameters
     ----------
-    bags : list of (n, d) arrays, or what else `DensityFeatures` takes
+    bags : list of (n, d) arrays, or another input of `DensityFeatures`
     metric : "js", "hellinger", "tv", "chi2" or "l2"
         d² is the Jensen–Shannon divergence, the squared Hellinger distance, the total variation ∫|p − q|, ½ ∫(p − q)²/(p + q), or
         ∫(p − q)².
@@ -280,7 +388,7 @@ def pairwise(bags: Any, metric: str = "js", **options: Any) -> Array:
     """
     _validate.one_of(metric, "metric", DISTANCES)
     model = DensityFeatures("l2", output="distance", basis="values", **options)
-    scaled = model.fit_transform(bags)  # densities at the nodes of every view, times the roots of the nodes' weights
+    scaled = model.fit_transform(bags)  # densities at the nodes of every view, times the roots of their weights
     squares, start = np.zeros((len(scaled), len(scaled))), 0
     for view in model.views_:
         roots = view.nodes.roots

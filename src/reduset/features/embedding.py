@@ -1,41 +1,136 @@
-"""The base class of features of bags: bags become vectors, and vectors random features of a Gaussian kernel.
+"""The base classes of features of bags: bags become vectors, and vectors random features of a Gaussian kernel.
 
-Subclasses define how a bag becomes a vector. The kernel width is a number, or the median distance of some training vectors. Random
-Fourier features (Rahimi & Recht 2007) have orthogonal frequencies by default (Yu et al. 2016):
+Subclasses define the vector of a bag. The kernel width is a number, or the median distance of a sample of the training vectors.
+Random Fourier features (Rahimi & Recht 2007) have orthogonal frequencies by default (Yu et al. 2016):
 
     exp(−‖a − b‖²/(2σ²)) ≈ z(a)·z(b),   z(a) = √(2/D) (sin ω₁·a, …, cos ω₁·a, …),   ω ~ N(0, σ⁻² I), D/2 of them
 
-Orthogonal frequencies have the same lengths in directions that are orthogonal within blocks: the same mean, less variance.
-O(dim·D) a vector. Each thread holds one block of vectors: 2²¹ numbers, or one vector if that is longer.
+Orthogonal frequencies have the same lengths, in directions that are orthogonal within blocks: the same mean, and less variance.
+O(dim·D) a vector. Each thread holds one block of vectors: 2²¹ numbers, or one vector if that is longer. Blocks depend on the bags
+only, so the number of threads does not change the result.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import qr
 from scipy.spatial.distance import pdist
-from sklearn.base import ClassNamePrefixFeaturesOutMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
 
 from reduset import _validate
-from reduset._engine import single_threaded_blas
+from reduset._engine import get_threads, run_all, single_threaded_blas
 from reduset._messages import warn
 from reduset._progress import Progress
-from reduset._types import Array, BagsLike, BandwidthLike, Floats, Report, SeedLike
-from reduset.features.base import BagTransformer, bag_blocks, counts_of, run_in_rounds, with_shares
+from reduset._types import Array, BagsLike, BandwidthLike, Floats, ProgressLike, Report, SeedLike
+from reduset.compression import Compression
 from reduset.features.merging import WeightedBag
+from reduset.mean import KernelMean
+from reduset.mixture import Mixture
 
 OUTSIDE = ("clip", "refuse")
 OUTPUTS = ("distance", "features")
-SOME_BAGS = 500  # whose distances say what is near
-MOST_FREQUENCY_NUMBERS = 1 << 28  # 2 GiB
-BLOCK_BAGS, BLOCK_NUMBERS = 64, 1 << 21
+SAMPLED_BAGS = 500  # for the median distance
+MAX_FREQUENCY_ENTRIES = 1 << 28  # 2 GiB
+BAGS_PER_BLOCK, POINTS_PER_BLOCK, ENTRIES_PER_BLOCK = 64, 1 << 15, 1 << 21
+TASKS_PER_REPORT = 8  # for each thread
+
+
+def bag_blocks(sizes: Sequence[int], max_bags: int) -> list[tuple[int, int]]:
+    """Consecutive (first, last) bags, at most ``max_bags`` and 2¹⁵ points, or a single bag."""
+    cuts, first, held = [], 0, 0
+    for k, size in enumerate(sizes):
+        if k > first and (k - first == max_bags or held + size > POINTS_PER_BLOCK):
+            cuts.append((first, k))
+            first, held = k, 0
+        held += size
+    return [*cuts, (first, len(sizes))]
+
+
+def run_in_rounds(
+    tasks: Sequence[Callable[[], None]], done: Sequence[int], report: Report | None = None, threads: int | None = None
+) -> None:
+    """Run all tasks, with a report of ``done`` after every few."""
+    step = TASKS_PER_REPORT * (get_threads() if threads is None else threads)
+    for start in range(0, len(tasks), step):
+        run_all(tasks[start : start + step], most=threads)
+        if report is not None:
+            report(done[min(start + step, len(tasks)) - 1], done[-1])
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class BagTransformer(TransformerMixin, BaseEstimator):
+    """A transformer whose samples are bags.
+
+    Bags are a list of (n, d) arrays or frames, a mapping of names to them, an (N, n, d) array, or an Arrow column of lists of
+    points. They may also be one long table, in which ``group`` names the column of the bags. Fields are scikit-learn's parameters.
+    """
+
+    group: Any = None
+    n_jobs: int | None = None
+    progress: ProgressLike = False
+    feature_names_in_: NDArray[Any] = field(init=False)
+
+    def _validated(self, bags: BagsLike, *, reset: bool = False) -> tuple[list[Any], list[Floats]]:
+        """The names and the points of the bags; unless ``reset``, validated against the columns of the fitted bags."""
+        if reset:
+            names, parts, columns = _validate.bags(bags, self.group, by="group")
+            self.n_features_in_ = parts[0].shape[1]
+            self._columns = columns
+            if hasattr(self, "feature_names_in_"):
+                del self.feature_names_in_
+            if columns is not None and all(isinstance(column, str) for column in columns):
+                self.feature_names_in_ = np.array(columns, dtype=object)
+        else:
+            check_is_fitted(self)
+            names, parts, _ = _validate.bags(bags, self.group, dimension=self.n_features_in_, columns=self._columns, by="group")
+        return names, parts
+
+    def _threads(self) -> int | None:
+        if self.n_jobs is None or self.n_jobs == -1:
+            return None
+        return _validate.whole(self.n_jobs, "n_jobs", 1, way_out="-1 or None takes all")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.input_tags.three_d_array = True
+        tags.no_validation = True
+        return tags
+
+
+def as_weighted(bags: BagsLike) -> tuple[Any, list[Array | None] | None]:
+    """Bags with every `Compression` or `KernelMean` replaced by its atoms, and the weights of the points; None for plain bags."""
+    items = _items(bags)
+    if not any(isinstance(item, Compression | KernelMean | Mixture) for item in items):
+        return bags, None
+    points, weights = [], []
+    for name, item in zip(bags if isinstance(bags, Mapping) else range(len(items)), items, strict=True):
+        mean = item.mean if isinstance(item, Compression) else item
+        if isinstance(mean, Mixture):
+            raise TypeError(
+                f"bags[{name!r}] must be points or atoms, got a {type(mean).__name__}, which has components; compress the "
+                "bag with pieces='atoms', or give draws from it: mean.sample(1000)"
+            )
+        weighted = isinstance(mean, KernelMean)
+        if weighted and mean.mass <= 0:
+            raise ValueError(f"bags[{name!r}] must have weights of positive sum, got {mean.mass:.3g}; it is no density")
+        points.append(mean.atoms if weighted else mean)
+        weights.append(mean.weights / mean.mass if weighted else None)
+    return (dict(zip(bags, points, strict=True)) if isinstance(bags, Mapping) else points), weights
+
+
+def _items(bags: BagsLike) -> list[Any]:
+    """The bags of a mapping or a list; none for tables and columns."""
+    return list(bags.values()) if isinstance(bags, Mapping) else list(bags) if isinstance(bags, list | tuple) else []
 
 
 def embed(
@@ -50,10 +145,10 @@ def embed(
 
     Parameters
     ----------
-    sizes : points of each bag, by which work is dealt
-    fill : called with first, last and zeros of shape (last − first, length), which it is to fill for these bags
-    frequencies : (length, D/2), or None to stop at the vectors
-    threads : the most
+    sizes : points of each bag, which determine the blocks
+    fill : called with first, last and zeros of shape (last − first, length), which it fills for these bags
+    frequencies : (length, D/2), or None to return the vectors
+    threads : maximum number
     """
     out = np.zeros((len(sizes), length if frequencies is None else 2 * frequencies.shape[1]))
 
@@ -63,9 +158,9 @@ def embed(
         if frequencies is not None:
             out[first:last] = fourier_features(vectors, frequencies)
 
-    cuts = bag_blocks(sizes, max(1, min(BLOCK_BAGS, BLOCK_NUMBERS // length)))
+    cuts = bag_blocks(sizes, max(1, min(BAGS_PER_BLOCK, ENTRIES_PER_BLOCK // length)))
     with single_threaded_blas():
-        run_in_rounds([partial(task, first, last) for first, last in cuts], [last for _, last in cuts], report, threads)
+        run_in_rounds([partial(task, *cut) for cut in cuts], [last for _, last in cuts], report, threads)
     return out
 
 
@@ -76,9 +171,9 @@ def unit_frequencies(dimension: int, count: int, orthogonal: bool, rng: np.rando
     blocks = []
     for start in range(0, count, dimension):
         size = min(dimension, count - start)
-        normal = np.asfortranarray(rng.normal(size=(dimension, size)))  # which is then factorised in place
+        normal = np.asfortranarray(rng.normal(size=(dimension, size)))  # factorised in place
         basis = qr(normal, mode="economic", overwrite_a=True, check_finite=False)[0]
-        # a normal matrix has uniform directions up to the signs that the factorisation fixes
+        # the directions of a normal matrix are uniform up to the signs that the factorisation fixes
         basis *= rng.choice([-1.0, 1.0], size)
         basis *= np.sqrt(rng.chisquare(dimension, size))
         blocks.append(basis)
@@ -94,14 +189,14 @@ def fourier_features(vectors: Array, frequencies: Array) -> Array:
 
 @dataclass(frozen=True)
 class CubeScaler:
-    """Min–max scaling to the unit cube, column by column: x ↦ (x − low)/width."""
+    """Min–max scaling of each column to the unit cube: x ↦ (x − low)/width."""
 
     low: Array
     width: Array
 
     @classmethod
     def around(cls, bags: list[Floats], margin: float) -> CubeScaler:
-        """The box of all points, wider by ``margin`` of its width on every side; a column without spread lies in the middle."""
+        """The box of all points, wider by ``margin`` of its width on every side; a constant column is in the middle."""
         low = np.min([bag.min(axis=0) for bag in bags], axis=0).astype(np.float64)
         high = np.max([bag.max(axis=0) for bag in bags], axis=0).astype(np.float64)
         width = high - low
@@ -112,7 +207,7 @@ class CubeScaler:
         return cls(low - pad, width + 2 * pad)
 
     def coordinates(self, bags: list[Floats], outside: str, names: list[Any]) -> list[Array]:
-        """The bags in the cube. Points outside are moved to its faces, with a word on how many; or refused, with the bag's name."""
+        """The bags in the cube. Points outside are moved to its faces with a warning, or raise an error that names the bag."""
         mapped, moved, touched = [], 0, 0
         for name, bag in zip(names, bags, strict=True):
             unit = (bag - self.low) / self.width
@@ -146,77 +241,92 @@ class Embedding(ClassNamePrefixFeaturesOutMixin, BagTransformer):
 
     @abstractmethod
     def _learn(self, bags: list[WeightedBag], counts: list[int], rng: np.random.Generator) -> None:
-        """Find what turns bags into vectors; ``counts`` are how many points each stands for."""
+        """Learn the map from bags to vectors; ``counts`` are the numbers of points that the bags represent."""
 
     @property
     @abstractmethod
     def _length(self) -> int:
-        """Numbers of a vector."""
+        """The length of a vector."""
 
     @property
     @abstractmethod
-    def _length_told(self) -> tuple[str, str]:
-        """What these numbers are, and what makes them fewer: for an error where they are too many."""
+    def _length_description(self) -> tuple[str, str]:
+        """What determines the length, and how to reduce it; for error messages."""
 
     @abstractmethod
     def _fill(self, bags: list[WeightedBag], first: int, last: int, out: Array) -> None:
-        """Write the vectors of some of the bags, made ready by ``_ready``, over zeros."""
+        """Write the vectors of some of the bags over zeros, after ``_in_coordinates``."""
 
-    def _ready(self, names: list[Any], bags: list[WeightedBag]) -> list[WeightedBag]:
-        """Checked bags in the coordinates that ``_fill`` takes."""
+    def _in_coordinates(self, names: list[Any], bags: list[WeightedBag]) -> list[WeightedBag]:
+        """The bags in the coordinates of ``_fill``."""
         return bags
 
     def fit(self, bags: BagsLike, y: Any = None) -> Self:
-        """Learn how bags become vectors, and the width of the kernel between these, and draw the features.
+        """Learn the map from bags to vectors and the kernel width, and draw the features.
 
         Parameters
         ----------
-        bags : list of (n, d) arrays, or what else `BagTransformer` says
+        bags : list of (n, d) arrays, or another input of `BagTransformer`
         y : ignored
         """
         _validate.one_of(self.output, "output", OUTPUTS)
         rng = _validate.generator(self.random_state, "random_state")
-        self._threads()  # names a bad n_jobs before anything is computed
+        self._threads()  # raises for a bad n_jobs before anything is computed
         names, weighted = self._weighted(bags, reset=True)
-        self._learn(weighted, counts_of(bags, [bag.points for bag in weighted]), rng)
-        self._draw_kernel(names, weighted, rng)
+        counts = [len(bag) for bag in weighted]
+        for k, item in enumerate(_items(bags)):
+            if isinstance(item, Compression):
+                counts[k] = item.n_samples
+        self._learn(weighted, counts, rng)
+        self._draw_features(names, weighted, rng)
         return self
 
     def _weighted(self, bags: BagsLike, *, reset: bool = False) -> tuple[list[Any], list[WeightedBag]]:
-        """The names of the bags, and the bags with the shares of their points."""
-        bags, shares = with_shares(bags)
-        names, parts = self._checked(bags, reset=reset)
-        return names, [WeightedBag(part, own) for part, own in zip(parts, shares or [None] * len(parts), strict=True)]
+        """The names of the bags, and the bags with the weights of their points."""
+        bags, weights = as_weighted(bags)
+        names, parts = self._validated(bags, reset=reset)
+        return names, [WeightedBag(*pair) for pair in zip(parts, weights or [None] * len(parts), strict=True)]
 
-    def _draw_kernel(self, names: list[Any], bags: list[WeightedBag], rng: np.random.Generator) -> None:
-        """Find the width of the kernel, from some of the training bags if need be, and draw the features."""
-        self._waves: Array | None = None
+    def _draw_features(self, names: list[Any], bags: list[WeightedBag], rng: np.random.Generator) -> None:
+        """Learn the kernel width, from a sample of the training bags if needed, and draw the frequencies."""
+        self._feature_frequencies: Array | None = None
         self.kernel_width_ = float("nan")
         if self.output == "distance":
             return
-        room_for_waves(self.n_components, self._length, *self._length_told)
-        some = np.sort(rng.choice(len(bags), min(SOME_BAGS, len(bags)), replace=False))
+        self._require_memory()
+        sample = np.sort(rng.choice(len(bags), min(SAMPLED_BAGS, len(bags)), replace=False))
         vectors = np.empty((0, self._length))
         if isinstance(self.kernel_width, str):  # a number needs no vectors
-            few = self._ready([names[k] for k in some], [bags[k] for k in some])
+            sampled = self._in_coordinates([names[k] for k in sample], [bags[k] for k in sample])
             with closing(Progress(self.progress)) as progress:
-                vectors = self._rows(few, None, progress.stage("kernel width"))
+                vectors = self._vectors(sampled, None, progress.stage("kernel width"))
         self.kernel_width_ = kernel_width_of(self.kernel_width, vectors, rng)
-        with single_threaded_blas():  # the same frequencies whatever the number of threads
-            self._waves = frequencies_of(self._length, self.n_components, self.orthogonal, self.kernel_width_, rng)
+        with single_threaded_blas():  # the result does not depend on the number of threads
+            self._feature_frequencies = frequencies_of(self._length, self.n_components, self.orthogonal, self.kernel_width_, rng)
 
-    def _rows(self, bags: list[WeightedBag], frequencies: Array | None, report: Report) -> Array:
+    def _require_memory(self) -> None:
+        """Raise for too many random frequencies before anything is computed."""
+        half = _validate.whole(self.n_components, "n_components", 2) // 2
+        entries, (description, way_out) = self._length * half, self._length_description
+        if entries > MAX_FREQUENCY_ENTRIES:
+            raise ValueError(
+                f"n_components={self.n_components} for vectors of {self._length:,} numbers ({description}) takes "
+                f"{entries * 8 / 2**30:.1f} GiB of random frequencies, and the maximum is {MAX_FREQUENCY_ENTRIES * 8 / 2**30:.0f}; "
+                f"use {way_out}, smaller n_components, or output='distance'"
+            )
+
+    def _vectors(self, bags: list[WeightedBag], frequencies: Array | None, report: Report) -> Array:
         return embed([len(bag) for bag in bags], self._length, partial(self._fill, bags), frequencies, report, self._threads())
 
     def transform(self, bags: BagsLike) -> Array:
-        """(N, n_components) features, or the vectors of ``output="distance"``, whose Euclidean distances approximate d."""
+        """(N, n_components) features; with ``output="distance"``, vectors with Euclidean distances that approximate d."""
         names, weighted = self._weighted(bags)
         with closing(Progress(self.progress)) as progress:
-            return self._rows(self._ready(names, weighted), self._waves, progress.stage("features"))
+            return self._vectors(self._in_coordinates(names, weighted), self._feature_frequencies, progress.stage("features"))
 
     @property
     def _n_features_out(self) -> int:
-        return self._length if self._waves is None else 2 * self._waves.shape[1]
+        return self._length if self._feature_frequencies is None else 2 * self._feature_frequencies.shape[1]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -233,47 +343,36 @@ class CubeEmbedding(Embedding):
         _validate.one_of(self.outside, "outside", OUTSIDE)
         self.cube_ = CubeScaler.around([bag.points for bag in bags], _validate.at_least(self.margin, "margin", 0.0))
 
-    def _ready(self, names: list[Any], bags: list[WeightedBag]) -> list[WeightedBag]:
+    def _in_coordinates(self, names: list[Any], bags: list[WeightedBag]) -> list[WeightedBag]:
         inside = self.cube_.coordinates([bag.points for bag in bags], self.outside, names)
         return [replace(bag, points=points) for bag, points in zip(bags, inside, strict=True)]
 
 
 def kernel_width_of(value: Any, vectors: Array, rng: np.random.Generator) -> float:
-    """σ: a number, or the median distance of (some of) the training vectors."""
+    """σ: a number, or the median distance of a sample of the training vectors."""
     if not isinstance(value, str):
         return _validate.positive(value, "kernel_width", "'median' takes the median distance of the bags")
     _validate.one_of(value, "kernel_width", ("median",))
-    some = vectors if len(vectors) <= SOME_BAGS else vectors[np.sort(rng.choice(len(vectors), SOME_BAGS, replace=False))]
-    return median_of(pdist(some))
+    large = len(vectors) > SAMPLED_BAGS
+    return median_of(pdist(vectors[np.sort(rng.choice(len(vectors), SAMPLED_BAGS, replace=False))] if large else vectors))
 
 
 def median_of(distances: Array) -> float:
-    """Their median; the largest where more than half are 0; 1 where all are, or there are none, for any width is right then."""
+    """The median; the maximum if more than half are 0; 1 if all are 0 or there are none."""
     if not len(distances):
         return 1.0
     middle = float(np.median(distances))
     return middle if middle > 0 else float(distances.max()) or 1.0
 
 
-def room_for_waves(n_components: Any, length: int, what: str, way_out: str) -> None:
-    """Refuse more random frequencies than memory should be asked for, before anything is computed."""
-    half = _validate.whole(n_components, "n_components", 2) // 2
-    if length * half > MOST_FREQUENCY_NUMBERS:
-        raise ValueError(
-            f"n_components={n_components} for vectors of {length:,} numbers ({what}) takes {length * half * 8 / 2**30:.1f} GiB of "
-            f"random frequencies, and {MOST_FREQUENCY_NUMBERS * 8 / 2**30:.0f} are the most; use {way_out}, smaller n_components, "
-            "or output='distance'"
-        )
-
-
 def frequencies_of(dimension: int, n_components: Any, orthogonal: Any, width: float, rng: np.random.Generator) -> Array:
-    """(dimension, n_components / 2) frequencies of the Gaussian kernel of that width."""
+    """(dimension, n_components / 2) frequencies of the Gaussian kernel with this width."""
     count = even(n_components, "n_components")
     return unit_frequencies(dimension, count // 2, _validate.flag(orthogonal, "orthogonal"), rng) / width
 
 
 def even(value: Any, name: str) -> int:
-    """A number of random Fourier features."""
+    """A valid number of random Fourier features."""
     count = _validate.whole(value, name, 2)
     if count % 2:
         raise ValueError(f"{name} must be even, a sine and a cosine each, got {count}; use {count + 1}")

@@ -1,9 +1,9 @@
 """HistogramFeatures: homogeneous distances between histograms, embedded bin by bin (Vedaldi & Zisserman 2010; Vempati et al. 2010).
 
-    d²(p, q) = Σ_b κ(p_b, q_b),   exp(−d²(p, q)/(2σ²)) ≈ z(A(p))·z(A(q)),   A(p) the feature map of the shares p_b of bins b
+    d²(p, q) = Σ_b κ(p_b, q_b),   exp(−d²(p, q)/(2σ²)) ≈ z(A(p))·z(A(q)),   A(p) the feature map of the proportions p_b of bins b
 
-with κ and its map as in `homogeneous_distances`; that of densities which are constant on bins. O(n·d + F·bins·D) a bag for F = 2M
-functions and D components; bins of a bag without points cost nothing before the last step.
+`homogeneous_distances` defines κ and its feature map. O(n·d + F·bins·D) a bag for F = 2M functions and D components. Empty bins
+cost nothing before the last step.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from reduset import _validate
 from reduset._types import Array
 from reduset._validate import seeded
 from reduset.features.embedding import CubeEmbedding
-from reduset.features.homogeneous_distances import DISTANCES, MOST_PLACED, DistanceFrequencies, feature_map, placed
+from reduset.features.homogeneous_distances import DISTANCES, MAX_PLACED, feature_map, placed
 from reduset.features.merging import WeightedBag
 
-MOST_BINS = 10**6
+MAX_BINS = 10**6
 
 
 @seeded
@@ -34,13 +34,13 @@ class HistogramFeatures(CubeEmbedding):
     n_bins : int
         Bins along each axis of the box of the training points.
     n_frequencies : int
-        M, of the feature map of "js", "chi2" and "tv", placed where they approximate the distance best.
+        M, of the feature map of "js", "chi2" and "tv", placed for the best approximation.
     margin : float
-        How much wider than the training points the box is, on every side, as a share of their range.
+        The distance from the training points to each face of the box, relative to their range.
     outside : "clip" or "refuse"
-        What to do with later points that lie outside of the box.
+        Whether later points outside of the box are moved to its faces or raise an error.
     marginals : bool
-        One histogram a column instead of one of all columns together: d² is then the sum over columns. For many columns.
+        One histogram per column instead of a joint one: d² is then the sum over columns. For many columns.
     orthogonal : bool
         Whether the random Fourier features are orthogonal.
     n_components, kernel_width, output, group, n_jobs, progress, random_state : as of `DensityFeatures`
@@ -48,11 +48,11 @@ class HistogramFeatures(CubeEmbedding):
     Attributes
     ----------
     cube_ : CubeScaler
-        ``low`` and ``width`` of the box that was mapped to [0, 1]ᵈ.
-    n_bins_ : int, in all
+        ``low`` and ``width`` of the box that is mapped to [0, 1]ᵈ.
+    n_bins_ : int, the total
     kernel_width_ : float, NaN for ``output="distance"``
     frequencies_ : DistanceFrequencies or None
-        Their ``values`` and ``weights``.
+        With ``values`` and ``weights``.
     n_features_in_ : int
 
     Examples
@@ -75,24 +75,21 @@ class HistogramFeatures(CubeEmbedding):
     orthogonal: bool = True
 
     def _learn(self, bags: list[WeightedBag], counts: list[int], rng: np.random.Generator) -> None:
-        self.frequencies_ = self._frequencies()
-        self.n_bins_ = self._all_bins()
+        distance = _validate.one_of(self.distance, "distance", DISTANCES)
+        count = _validate.whole(self.n_frequencies, "n_frequencies", 1, MAX_PLACED)
+        self.frequencies_ = None if distance == "l2" else placed(distance, count)
+        self.n_bins_ = self._total_bins()
         self._functions = feature_map(np.zeros(1), self.distance, self.frequencies_).shape[1]
         self._learn_cube(bags)
 
-    def _frequencies(self) -> DistanceFrequencies | None:
-        distance = _validate.one_of(self.distance, "distance", DISTANCES)
-        count = _validate.whole(self.n_frequencies, "n_frequencies", 1, MOST_PLACED)
-        return None if distance == "l2" else placed(distance, count)
-
-    def _all_bins(self) -> int:
-        each, d = _validate.whole(self.n_bins, "n_bins", 1), self.n_features_in_
+    def _total_bins(self) -> int:
+        per_axis, d = _validate.whole(self.n_bins, "n_bins", 1), self.n_features_in_
         marginals = _validate.flag(self.marginals, "marginals")
-        count = each * d if marginals else each**d
-        if count > MOST_BINS:
-            way_out = "use fewer" if marginals else "use marginals=True for one histogram a column, or fewer"
+        count = per_axis * d if marginals else per_axis**d
+        if count > MAX_BINS:
+            way_out = "use fewer" if marginals else "use marginals=True for one histogram per column, or fewer"
             raise ValueError(
-                f"n_bins={each} along each of {d} columns makes {count:,} bins, and {MOST_BINS:,} are the most; {way_out}"
+                f"n_bins={per_axis} along each of {d} columns makes {count:,} bins, and the maximum is {MAX_BINS:,}; {way_out}"
             )
         return count
 
@@ -101,24 +98,24 @@ class HistogramFeatures(CubeEmbedding):
         return self._functions * self.n_bins_
 
     @property
-    def _length_told(self) -> tuple[str, str]:
+    def _length_description(self) -> tuple[str, str]:
         return f"{self.n_bins_:,} bins", "marginals=True, smaller n_bins"
 
     def _fill(self, bags: list[WeightedBag], first: int, last: int, out: Array) -> None:
         for k in range(first, last):
-            held = histogram(bags[k], self.n_bins, self.marginals)
-            filled = np.flatnonzero(held)  # an empty bin is mapped to 0
-            turned = feature_map(held[filled], self.distance, self.frequencies_)
-            out[k - first].reshape(self.n_bins_, self._functions)[filled] = turned
+            proportions = histogram(bags[k], self.n_bins, self.marginals)
+            occupied = np.flatnonzero(proportions)  # an empty bin is mapped to 0
+            features = feature_map(proportions[occupied], self.distance, self.frequencies_)
+            out[k - first].reshape(self.n_bins_, self._functions)[occupied] = features
 
 
 def histogram(bag: WeightedBag, n_bins: int, marginals: bool) -> Array:
-    """The shares of a bag's points in bins of the unit cube: (n_binsᵈ,), in the order of the last axis first; or (d·n_bins,)."""
+    """The proportions of a bag's points in bins of the unit cube: (n_binsᵈ,) with the last axis varying fastest, or (d·n_bins,)."""
     n, d = bag.points.shape
     cells = np.minimum((bag.points * n_bins).astype(np.intp), n_bins - 1)
     if marginals:
         cells += n_bins * np.arange(d)
-        held = np.bincount(cells.ravel(), None if bag.shares is None else np.repeat(bag.shares, d), d * n_bins)
+        sums = np.bincount(cells.ravel(), None if bag.weights is None else np.repeat(bag.weights, d), d * n_bins)
     else:
-        held = np.bincount(np.ravel_multi_index(tuple(cells.T), (n_bins,) * d), bag.shares, n_bins**d)
-    return held / n if bag.shares is None else np.maximum(held, 0.0)  # weights may be below 0
+        sums = np.bincount(np.ravel_multi_index(tuple(cells.T), (n_bins,) * d), bag.weights, n_bins**d)
+    return sums / n if bag.weights is None else np.maximum(sums, 0.0)  # weights may be negative

@@ -8,13 +8,13 @@
     "chi2"       χ²                ½ (a − b)²/(a + b)                    μ = dλ/cosh(πλ),           Z = ½
     "l2"         (a − b)²: the map is the density itself
 
-(Table 1 of the paper prints other constants for "js" and "tv", with which κ(a, 0) = Z·a does not hold. "chi2" is due to Vedaldi &
+(Table 1 of the paper prints other constants for "js" and "tv", for which κ(a, 0) = Z·a does not hold. "chi2" is due to Vedaldi &
 Zisserman 2010; its Φ below is 1/(2 cosh(t/2)).)
 
-M frequencies λ with weights stand for μ. Placed, they make κ right in the mean square over log ratios t = log a/b: with
-Φ(t) = ∫ cos(λt) dμ, κ(a, b) = Z(a + b) − 2√(ab) Φ(t), where √(ab) is e^(−|t|/2) of the larger value. Five of them leave an error
-of at most 3e-5 of the larger value for "js", 3e-4 for "chi2", and 0.09 for "tv", whose κ has an edge; five drawn from μ, as in the
-paper, leave 0.03, 0.06 and 0.4.
+M frequencies λ with weights approximate μ. With Φ(t) = ∫ cos(λt) dμ and the log ratio t = log a/b, κ(a, b) = Z(a + b) − 2√(ab)
+Φ(t), where √(ab) is e^(−|t|/2) of the larger value. Placed frequencies minimise the mean square error of κ over t. Five of them
+have an error of at most 3e-5 of the larger value for "js", 3e-4 for "chi2", and 0.09 for "tv", where κ has an edge. Five
+frequencies drawn from μ, as in the paper, have errors of 0.03, 0.06 and 0.4.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from reduset._types import Array
 
 DISTANCES = ("chi2", "hellinger", "js", "l2", "tv")
 TOTALS = {"chi2": 0.5, "js": 0.5 * np.log(2.0), "hellinger": 0.5, "tv": 1.0}
-MOST_PLACED = 20
-STEEPEST = 8.0  # frequencies of "js" beyond have less than 1e-12 of its measure
+MAX_PLACED = 20
+MAX_FREQUENCY = 8.0  # larger frequencies have less than 1e-12 of the measure of "js"
 
 
 @dataclass(frozen=True)
@@ -74,85 +74,85 @@ def correlation(t: Array, distance: str) -> Array:
     t = np.abs(t)
     if distance == "chi2":
         return np.exp(-t / 2) / (1 + np.exp(-t))
-    # κ at a = e^(t/2), b = e^(−t/2), written so that nothing cancels for large t
+    # κ at a = e^(t/2), b = e^(−t/2), without cancellation for large t
     return 0.25 * (np.exp(t / 2) * np.log1p(np.exp(-t)) + np.exp(-t / 2) * (t + np.log1p(np.exp(-t))))
 
 
 @cache
 def placed(distance: str, count: int) -> DistanceFrequencies:
-    """``count`` frequencies that stand for μ best, each grown from one fewer; "hellinger" needs only its own, 0."""
+    """``count`` frequencies that approximate μ best, from the solution with one fewer; "hellinger" needs only 0."""
     if distance == "hellinger":
         return DistanceFrequencies(np.zeros(1), np.array([0.5]))
     total = TOTALS[distance]
     if count == 1:
-        return _settled(distance, np.array([0.4]), np.array([total]))
+        return _optimised(distance, np.array([0.4]), np.array([total]))
     fewer = placed(distance, count - 1)
-    # the new one a little further from the last than that is from its neighbour: from further away it does not come back
-    beyond = fewer.values[-1] + 1.05 * np.diff(fewer.values, prepend=0.0)[-1]
-    values = np.append(fewer.values * count / (count + 0.5), beyond)
-    return _settled(distance, values, np.append(fewer.weights, 0.5 * fewer.weights[-1]))
+    # the new one is slightly further from the last than that from its neighbour: from further away it would not converge
+    new = fewer.values[-1] + 1.05 * np.diff(fewer.values, prepend=0.0)[-1]
+    values = np.append(fewer.values * count / (count + 0.5), new)
+    return _optimised(distance, values, np.append(fewer.weights, 0.5 * fewer.weights[-1]))
 
 
 def drawn(distance: str, count: int, rng: np.random.Generator) -> DistanceFrequencies:
-    """``count`` frequencies drawn from μ, of equal weights."""
+    """``count`` frequencies drawn from μ, with equal weights."""
     if distance == "hellinger":
         return placed(distance, 1)
-    luck = rng.uniform(size=count)
+    uniform = rng.uniform(size=count)
     if distance == "tv":
-        values = np.tan(np.pi / 2 * luck) / 2
+        values = np.tan(np.pi / 2 * uniform) / 2
     elif distance == "chi2":
-        values = np.arctanh(np.tan(np.pi / 4 * luck)) * 2 / np.pi
+        values = np.arctanh(np.tan(np.pi / 4 * uniform)) * 2 / np.pi
     else:
-        ladder = np.linspace(0.0, STEEPEST, 1 << 16)
-        heights = measure(ladder, distance)
-        below = np.append(0.0, np.cumsum(heights[1:] + heights[:-1]))
-        values = np.interp(luck, below / below[-1], ladder)
+        grid = np.linspace(0.0, MAX_FREQUENCY, 1 << 16)
+        densities = measure(grid, distance)
+        cumulative = np.append(0.0, np.cumsum(densities[1:] + densities[:-1]))
+        values = np.interp(uniform, cumulative / cumulative[-1], grid)
     return DistanceFrequencies(values, np.full(count, TOTALS[distance] / count))
 
 
-def _settled(distance: str, values: Array, weights: Array) -> DistanceFrequencies:
-    """Frequencies and weights moved to the least squared error of Φ(t) e^(−t/2); weights sum to Z throughout."""
+def _optimised(distance: str, values: Array, weights: Array) -> DistanceFrequencies:
+    """Frequencies and weights that minimise the squared error of Φ(t) e^(−t/2); weights always sum to Z."""
     count, total = len(values), TOTALS[distance]
-    t = 40.0 * np.linspace(0.0, 1.0, 800) ** 2  # densest where "tv" has its edge
+    t = 40.0 * np.linspace(0.0, 1.0, 800) ** 2  # densest at the edge of "tv"
     scale = np.exp(-t / 2) * np.sqrt(np.gradient(t))
-    wanted = scale * correlation(t, distance)
+    target = scale * correlation(t, distance)
 
     def unpack(v: Array) -> tuple[Array, Array, Array]:
-        steps, shares = np.exp(v[:count]), np.exp(v[count:] - v[count:].max())
-        return steps, np.cumsum(steps), total * shares / shares.sum()
+        steps, proportions = np.exp(v[:count]), np.exp(v[count:] - v[count:].max())
+        return steps, np.cumsum(steps), total * proportions / proportions.sum()
 
     angles, cosines = np.empty((len(t), count)), np.empty((len(t), count))
-    seen = np.full(2 * count, np.nan)  # where these are of: the slope is asked for where the gap was
+    cached = np.full(2 * count, np.nan)  # the Jacobian is evaluated where the residual was
 
-    def look(v: Array, values: Array) -> None:
-        if not np.array_equal(v, seen):
+    def update_cosines(v: Array, values: Array) -> None:
+        if not np.array_equal(v, cached):
             np.multiply(t[:, None], values, out=angles)
             np.cos(angles, out=cosines)
-            seen[:] = v
+            cached[:] = v
 
-    def gap(v: Array) -> Array:
+    def residual(v: Array) -> Array:
         _, values, weights = unpack(v)
-        look(v, values)
-        return np.asarray(scale * (cosines @ weights) - wanted)
+        update_cosines(v, values)
+        return np.asarray(scale * (cosines @ weights) - target)
 
-    def slope(v: Array) -> Array:
+    def jacobian(v: Array) -> Array:
         steps, values, weights = unpack(v)
-        look(v, values)
-        waves = scale[:, None] * cosines
+        update_cosines(v, values)
+        scaled = scale[:, None] * cosines
         by_value = np.sin(angles)
         by_value *= -scale[:, None] * t[:, None]
         by_value *= weights
         by_step = np.cumsum(by_value[:, ::-1], axis=1)[:, ::-1] * steps
-        return np.hstack([by_step, (waves - (waves @ weights / total)[:, None]) * weights])
+        return np.hstack([by_step, (scaled - (scaled @ weights / total)[:, None]) * weights])
 
     start = np.concatenate([np.log(np.diff(values, prepend=0.0)), np.log(weights)])
-    found = least_squares(gap, start, slope, method="lm", xtol=1e-14, ftol=1e-14, gtol=1e-14, max_nfev=300)
-    _, values, weights = unpack(found.x)
+    result = least_squares(residual, start, jacobian, method="lm", xtol=1e-14, ftol=1e-14, gtol=1e-14, max_nfev=300)
+    _, values, weights = unpack(result.x)
     return DistanceFrequencies(values, weights)
 
 
 def feature_map(p: Array, distance: str, frequencies: DistanceFrequencies | None) -> Array:
-    """(…, F) explicit feature map of values p ≥ 0 of a density, whose squared distance is κ; F = 2M, or 1 where one λ is 0."""
+    """(…, F) feature map of densities p ≥ 0, with squared distances κ; F = 2M, or 1 if the only λ is 0."""
     if distance == "l2" or frequencies is None:
         return p[..., None]
     roots = np.sqrt(frequencies.weights)
@@ -160,7 +160,7 @@ def feature_map(p: Array, distance: str, frequencies: DistanceFrequencies | None
     if not frequencies.values.any():
         return root[..., None] * roots
     logs = np.log(np.maximum(p, np.finfo(np.float64).tiny))
-    # the functions lie along the first axis in memory, where loops over p are long, and along the last for whoever asks
+    # the functions are the first axis in memory, for long loops over p, and the last axis of the result
     out = np.empty((2, len(roots), *p.shape))
     angles = np.multiply.outer(frequencies.values, logs)
     np.cos(angles, out=out[0])

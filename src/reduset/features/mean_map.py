@@ -1,10 +1,10 @@
-"""MeanMapFeatures: the maximum mean discrepancy (MMD) of bags, by random Fourier features twice (Sutherland et al. 2016).
+"""MeanMapFeatures: the maximum mean discrepancy (MMD) of bags, by two sets of random Fourier features (Sutherland et al. 2016).
 
     z̄(p) = 1/n Σᵢ z(xᵢ),   ‖z̄(p) − z̄(q)‖ ≈ MMD(p, q),   exp(−MMD²(p, q)/(2σ²)) ≈ z'(z̄(p))·z'(z̄(q))
 
-The kernel is that of Muandet et al. 2012. z are the features of the Gaussian exp(−‖x − y‖²/(2h²)) between points, z' those of the
-Gaussian of width σ between the means z̄. O(n·d·C + C·D) a bag for C point components and D components; memory is that of the
-result and of one block a thread.
+The kernel is due to Muandet et al. 2012. z are features of the Gaussian exp(−‖x − y‖²/(2h²)) between points, z' features of the
+Gaussian of width σ between the means z̄. O(n·d·C + C·D) a bag for C point components and D components, with memory for the result
+and one block per thread.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from reduset import _validate
 from reduset._engine import Frame, fourier_sums, single_threaded_blas
 from reduset._types import Array, BandwidthLike
 from reduset._validate import seeded
-from reduset.cohort.shared_atoms import pool
+from reduset.cohort import pool
 from reduset.features.embedding import Embedding, even, unit_frequencies
 from reduset.features.merging import WeightedBag
 from reduset.kernels import Gaussian
 
-LARGE_BAG = 1 << 17  # points, from which on all threads share a bag
+LARGE_BAG = 1 << 17  # points; all threads share larger bags
 
 
 @seeded
@@ -35,12 +35,12 @@ class MeanMapFeatures(Embedding):
     n_point_components : int
         Random Fourier features of the points, an even number.
     bandwidth : float or name of a rule of `reduset.bandwidth`
-        h of the Gaussian between points. A rule is applied to the points of all bags together, each bag with the same weight;
-        of many points, to some of each bag.
+        h of the Gaussian between points. A rule uses the points of all bags, or a sample of each, with the same weight for each
+        bag.
     output : "features" or "distance"
-        "distance" stops at the mean vectors, (N, n_point_components), whose Euclidean distances approximate the MMD.
+        "distance" returns the mean vectors, (N, n_point_components). Their Euclidean distances approximate the MMD.
     orthogonal : bool
-        Whether the random Fourier features are orthogonal, both times.
+        Whether both sets of random Fourier features are orthogonal.
     n_components, kernel_width, group, n_jobs, progress, random_state : as of `DensityFeatures`
 
     Attributes
@@ -69,30 +69,30 @@ class MeanMapFeatures(Embedding):
     orthogonal: bool = True
 
     def _learn(self, bags: list[WeightedBag], counts: list[int], rng: np.random.Generator) -> None:
-        between_points = Gaussian(self.bandwidth)
+        kernel = Gaussian(self.bandwidth)
         count = even(self.n_point_components, "n_point_components")
         pooled = pool([bag.points for bag in bags], Gaussian(1.0), rng)
-        self.bandwidth_ = between_points.resolve(pooled.atoms, pooled.weights).width
+        self.bandwidth_ = kernel.resolve(pooled.atoms, pooled.weights).width
         self._frame = Frame.around(pooled.atoms, 1 / self.bandwidth_)
         orthogonal = _validate.flag(self.orthogonal, "orthogonal")
-        with single_threaded_blas():  # many small factors, which more threads only slow down
-            self._point_waves = np.ascontiguousarray(unit_frequencies(self.n_features_in_, count // 2, orthogonal, rng).T)
+        with single_threaded_blas():  # many small factors, which threads would slow down
+            self._point_frequencies = np.ascontiguousarray(unit_frequencies(self.n_features_in_, count // 2, orthogonal, rng).T)
 
     @property
     def _length(self) -> int:
-        return 2 * len(self._point_waves)
+        return 2 * len(self._point_frequencies)
 
     @property
-    def _length_told(self) -> tuple[str, str]:
+    def _length_description(self) -> tuple[str, str]:
         return f"{self._length} random features of points", "smaller n_point_components"
 
     def _fill(self, bags: list[WeightedBag], first: int, last: int, out: Array) -> None:
         for k in range(first, last):
-            out[k - first] = mean_waves(bags[k], self._frame, self._point_waves)
+            out[k - first] = mean_feature(bags[k], self._frame, self._point_frequencies)
 
 
-def mean_waves(bag: WeightedBag, frame: Frame, frequencies: Array) -> Array:
+def mean_feature(bag: WeightedBag, frame: Frame, frequencies: Array) -> Array:
     """(2s,) sines, then cosines of the mean random Fourier feature, of (s, d) frequencies in the frame's coordinates."""
-    shares = np.broadcast_to(1 / len(bag), len(bag)) if bag.shares is None else bag.shares
-    found = fourier_sums(bag.points, shares, frequencies, frame, in_turn=len(bag) < LARGE_BAG)[:, 0]
-    return np.concatenate([found.imag, found.real]) / np.sqrt(len(frequencies))
+    weights = np.broadcast_to(1 / len(bag), len(bag)) if bag.weights is None else bag.weights
+    sums = fourier_sums(bag.points, weights, frequencies, frame, in_turn=len(bag) < LARGE_BAG)[:, 0]
+    return np.concatenate([sums.imag, sums.real]) / np.sqrt(len(frequencies))

@@ -1,113 +1,247 @@
 """NeighbourKLKernel: a kernel matrix of bags from k-nearest-neighbour divergences (Póczos, Xiong, Sutherland & Schneider 2012).
 
-    K(p, q) = exp(−D(p, q)/(2σ²)),   D(p, q) = max(0, ½ D(p‖q) + ½ D(q‖p)) by `nearest`
+    K(p, q) = exp(−D(p, q)/(2σ²)),   D(p, q) = max(0, ½ D(p‖q) + ½ D(q‖p))
 
-The divergence takes the place of a squared distance, as in Sutherland et al. 2016. It costs N² pairs of bags: O(N²·n·log n + N³),
-where features of bags are linear in N. Memory O(N²), and the points themselves, which later bags are compared with.
+The divergence replaces a squared distance, as in Sutherland et al. 2016. N² pairs of bags cost O(N²·n·log n + N³), while features
+of bags are linear in N. Memory O(N²), and the points, which later bags are compared with.
 
-K is indefinite. A rule makes it positive semidefinite, also for later rows (Chen et al. 2009):
+**Divergences** (Wang, Kulkarni & Verdú 2009; Póczos & Schneider 2011). Let x₁, …, xₙ be drawn from p and y₁, …, yₘ from q, in d
+dimensions. ρᵢ is the distance of xᵢ to its k-th neighbour among the other x, νᵢ to its k-th among the y. The ball of radius ρᵢ
+holds (n−1)·c·ρᵢᵈ·p(xᵢ) expected points, with the volume c of the unit ball. At the k-th neighbour this is a Γ(k) variable for large
+n, and so is m·c·νᵢᵈ·q(xᵢ). In the mean of log(νᵈ/ρᵈ) the two logarithms of Γ variables cancel. In the mean of a power they leave a
+known factor:
+
+    "kl"        ∫ p log p/q  ≈  d/n Σ log νᵢ/ρᵢ + log m/(n−1)
+    affinity    ∫ pᵅ q¹⁻ᵅ    ≈  B/n Σ ((n−1) ρᵢᵈ/(m νᵢᵈ))¹⁻ᵅ,   B = Γ(k)²/(Γ(k−α+1) Γ(k+α−1)),   0 < α < k + 1
+    "renyi"     log(affinity)/(α − 1)
+    "hellinger" 1 − affinity of α = ½, the squared distance ½∫(√p − √q)²
+
+Each sample has one k-d tree. A pair costs O(n log m) in few dimensions, and up to O(n·m) in many.
+
+**Correction.** K is indefinite. A rule makes it positive semidefinite, also for later rows (Chen et al. 2009):
 
     K = U Λ Uᵀ,   P = U M Uᵀ,   K' = P K,   and a row k of similarities of a new object to the training ones becomes P k
 
-    "clip"   M = 1 where λ > 0, 0 elsewhere: the nearest positive semidefinite matrix
+    "clip"   M = 1 if λ > 0, and 0 otherwise: the nearest positive semidefinite matrix
     "flip"   M = sign λ
-    "shift"  K' = K + s I with s = −min λ (0 if no λ is negative): it changes only an object's similarity with itself, so rows of
-             new objects stay as they are, and s is added there to rows of training objects
+    "shift"  K' = K + s I with s = −min λ (0 if no λ is negative). Rows of new objects are unchanged; rows of training objects get s
 
-A training object therefore gets the row of K' that it was fitted with. O(N³) once, O(N²) a row.
+A training object therefore gets its fitted row of K'. O(N³) once, O(N²) a row.
 """
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
+from scipy.spatial import cKDTree
+from scipy.special import gammaln
 
 from reduset import _validate
 from reduset._engine import single_threaded_blas
 from reduset._messages import warn
 from reduset._progress import Progress
-from reduset._types import Array, BagsLike, BandwidthLike
-from reduset.features.base import BagTransformer
-from reduset.features.embedding import median_of
-from reduset.features.nearest import DIVERGENCES, DivergenceEstimator, NeighbourIndex, symmetrised
+from reduset._types import Array, BagsLike, BandwidthLike, Floats, Report
+from reduset.features.embedding import BagTransformer, bag_blocks, median_of, run_in_rounds
 
+DIVERGENCES = ("hellinger", "kl", "renyi")
 RULES = ("clip", "flip", "shift")
 
 
 @dataclass(frozen=True)
-class PSDCorrection:
-    """A spectrum correction (clip, flip or shift), as learnt from a training matrix.
+class NeighbourIndex:
+    """A k-d tree of a bag, with the distances of its points to their k-th neighbours.
 
     Attributes
     ----------
-    projection : (N, N) P; None where it changes nothing
+    points : (n, d), in a canonical order
+    log_radii : (n,) log ρ, for a fixed k
+    smallest : the smallest positive ρ, which replaces distances of 0
+    replaced : the number of ρ that were 0
+    key : a hash of the points
+    """
+
+    points: Array
+    tree: cKDTree
+    log_radii: Array
+    smallest: float
+    replaced: int
+    key: bytes
+
+    @classmethod
+    def of(cls, bag: Floats, k: int, title: str) -> NeighbourIndex:
+        """Build the tree. A bag with fewer than k + 1 different points raises ValueError."""
+        points = bag.astype(np.float64) + 0.0  # −0 and 0 are one number with different bytes
+        points = np.ascontiguousarray(points[np.lexsort(points.T[::-1])])
+        distinct = np.append(True, (np.diff(points, axis=0) != 0).any(axis=1))
+        if distinct.sum() <= k:
+            raise ValueError(
+                f"{title} must hold at least {k + 1} different points for n_neighbors={k}, got {int(distinct.sum())}; use a "
+                "smaller n_neighbors, or omit the bag"
+            )
+        tree = cKDTree(points)
+        radii = kth(tree, points, k + 1)  # the first is the point itself
+        zero = radii == 0
+        unique = points[distinct]
+        smallest = float((kth(cKDTree(unique), unique, k + 1) if zero.all() else radii[~zero]).min())
+        key = hashlib.blake2b(points.tobytes()).digest()
+        return cls(points, tree, np.log(np.where(zero, smallest, radii)), smallest, int(zero.sum()), key)
+
+
+def kth(tree: cKDTree, points: Array, k: int) -> Array:
+    """(n,) distances to the k-th nearest point of the tree."""
+    return np.asarray(tree.query(points, k=[k])[0])[:, 0]
+
+
+@dataclass(frozen=True)
+class DivergenceEstimator:
+    """A k-nearest-neighbour estimator of a divergence; ``alpha`` is a parameter of "renyi"."""
+
+    divergence: str
+    k: int
+    alpha: float = 0.5
+
+    def directed(
+        self, first: Sequence[NeighbourIndex], second: Sequence[NeighbourIndex], report: Report, threads: int | None = None
+    ) -> tuple[Array, NDArray[np.int32]]:
+        """(M, N) divergences of the first from the second, and the numbers of distances between two bags that were 0."""
+        points = np.concatenate([sample.points for sample in first])
+        log_radii = np.concatenate([sample.log_radii for sample in first])
+        sizes = np.array([len(sample.points) for sample in first])
+        starts = np.append(0, np.cumsum(sizes))
+        cuts = bag_blocks(sizes.tolist(), len(sizes))
+        divergences = np.empty((len(second), len(first)))
+        zeros = np.zeros((len(second), len(first)), np.int32)
+
+        def query(j: int) -> None:
+            for a, b in cuts:
+                rows = slice(starts[a], starts[b])
+                radii = kth(second[j].tree, points[rows], self.k)
+                firsts = starts[a:b] - starts[a]
+                zero = radii == 0
+                if zero.any():
+                    zeros[j, a:b] = np.add.reduceat(zero.astype(np.int32), firsts)
+                    radii[zero] = second[j].smallest
+                ratios = points.shape[1] * (log_radii[rows] - np.log(radii))
+                divergences[j, a:b] = self._from_ratios(ratios, firsts, sizes[a:b], len(second[j].points))
+
+        run_in_rounds([partial(query, j) for j in range(len(second))], range(1, len(second) + 1), report, threads)
+        return divergences.T, zeros.T
+
+    def _from_ratios(self, ratios: Array, firsts: NDArray[np.int64], sizes: NDArray[np.int64], m: int) -> Array:
+        """Divergences from d·log ρ/ν of the points of bags that start at ``firsts`` and have these ``sizes``."""
+        balance = np.log((sizes - 1) / m)
+        if self.divergence == "kl":
+            return np.asarray(-np.add.reduceat(ratios, firsts) / sizes - balance)
+        alpha = 0.5 if self.divergence == "hellinger" else self.alpha
+        powers = (1 - alpha) * ratios
+        largest = np.maximum.reduceat(powers, firsts)
+        total = np.add.reduceat(np.exp(powers - np.repeat(largest, sizes)), firsts)
+        affinity = correction(self.k, alpha) + (1 - alpha) * balance + largest + np.log(total / sizes)
+        return np.asarray(-np.expm1(affinity) if self.divergence == "hellinger" else affinity / (alpha - 1))
+
+
+def correction(k: int, alpha: float) -> float:
+    """log B."""
+    return float(2 * gammaln(k) - gammaln(k - alpha + 1) - gammaln(k + alpha - 1))
+
+
+def symmetrised(
+    estimate: DivergenceEstimator,
+    first: Sequence[NeighbourIndex],
+    second: Sequence[NeighbourIndex],
+    stage: Callable[[str], Report],
+    threads: int | None = None,
+) -> tuple[Array, NDArray[np.bool_], int]:
+    """(M, N) non-negative means of both directions; which pairs are equal bags, with divergence 0; the number of zero distances."""
+    codes: dict[bytes, int] = {}
+    rows, columns = ([codes.setdefault(sample.key, len(codes)) for sample in samples] for samples in (first, second))
+    equal = np.equal.outer(rows, columns)
+    forward, zeros = estimate.directed(first, second, stage("divergences"), threads)
+    backward, backward_zeros = forward, zeros
+    if first is not second:
+        backward, backward_zeros = estimate.directed(second, first, stage("and back"), threads)
+    # clipped after the sum: negative estimates are noise, which the other direction may balance
+    means = np.maximum((forward + backward.T) / 2, 0.0)
+    means[equal] = 0.0
+    repetitions = 2 if first is second else 1  # each pair occurs twice
+    return means, equal, int((zeros + backward_zeros.T)[~equal].sum()) // repetitions
+
+
+@dataclass(frozen=True)
+class PSDCorrection:
+    """A spectrum correction (clip, flip or shift), learnt from a training matrix.
+
+    Attributes
+    ----------
+    projection : (N, N) P; None for the identity
     shift : s
-    least : the smallest eigenvalue that was found
+    smallest : the smallest eigenvalue
     """
 
     projection: Array | None
     shift: float
-    least: float
+    smallest: float
 
     @classmethod
     def learnt(cls, K: Array, rule: str) -> PSDCorrection:
         """From the symmetric (N, N) similarities of the training objects."""
-        with single_threaded_blas():  # the same result whatever the number of threads
+        with single_threaded_blas():  # the result does not depend on the number of threads
             values, vectors = eigh(K)
-            least = float(values[0])
-            if least >= -len(K) * np.finfo(np.float64).eps * abs(float(values[-1])):
-                return cls(None, 0.0, least)
+            smallest = float(values[0])
+            if smallest >= -len(K) * np.finfo(np.float64).eps * abs(float(values[-1])):
+                return cls(None, 0.0, smallest)
             if rule == "shift":
-                return cls(None, -least, least)
+                return cls(None, -smallest, smallest)
             kept = values > 0
             positive = vectors[:, kept] @ vectors[:, kept].T
             if rule == "clip":
-                return cls(positive, 0.0, least)
-            return cls(positive - vectors[:, ~kept] @ vectors[:, ~kept].T, 0.0, least)
+                return cls(positive, 0.0, smallest)
+            return cls(positive - vectors[:, ~kept] @ vectors[:, ~kept].T, 0.0, smallest)
 
-    def rows(self, k: Array, alike: NDArray[np.bool_]) -> Array:
-        """(M, N) similarities to the training objects after the rule; ``alike``: which are the object itself (the first counts)."""
+    def rows(self, k: Array, equal: NDArray[np.bool_]) -> Array:
+        """(M, N) corrected similarities to the training objects; ``equal`` marks the object itself (the first one counts)."""
         if self.projection is not None:
             with single_threaded_blas():
                 return k @ self.projection
-        return k + self.shift * (alike & (np.cumsum(alike, axis=1) == 1)) if self.shift else k
+        return k + self.shift * (equal & (np.cumsum(equal, axis=1) == 1)) if self.shift else k
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class NeighbourKLKernel(BagTransformer):
     """Rows of a kernel matrix between bags, for estimators with ``kernel="precomputed"``.
 
-    ``fit_transform`` gives the (N, N) matrix of the training bags, ``transform`` the (M, N) rows of other bags against these. Bags
-    with the same points have divergence 0. Runs on all threads, see `reduset.set_threads`.
+    ``fit_transform`` returns the (N, N) matrix of the training bags, ``transform`` the (M, N) rows of other bags against these.
+    Bags with equal points have divergence 0. All threads are used, see `reduset.set_threads`.
 
     Parameters
     ----------
     divergence : "kl", "renyi" or "hellinger"
-        Kullback–Leibler, Rényi of order ``alpha``, or the squared Hellinger distance; the mean of both directions, and 0 where that
-        estimate is negative.
+        Kullback–Leibler, Rényi of order ``alpha``, or the squared Hellinger distance: the mean of both directions, clipped at 0.
     alpha : float
-        Of "renyi", above 0, below ``n_neighbors`` + 1 and not 1, which is "kl".
+        Of "renyi", between 0 and ``n_neighbors`` + 1, except 1, which is "kl".
     n_neighbors : int
-        k; bags must hold more different points than that.
+        k; each bag must have more different points.
     kernel_width : float or "median"
-        σ; "median" takes the median of √D of the pairs of training bags, which is a place to start a search from: where bags are
-        few or small, their divergences are noisy, and a kernel several times as wide learns better.
+        σ; "median" takes the median of √D over the pairs of training bags, as the start of a search. Divergences of few or small
+        bags are noisy, and a kernel several times as wide learns better.
     psd : "clip", "flip", "shift" or None
-        How the matrix of the training bags becomes positive semidefinite: negative eigenvalues set to 0, turned, or moved to 0 with
-        all others; None leaves it as it is. Later rows go through the same linear map, so that a training bag that is shown again
-        gets the row that it was fitted with.
+        How the matrix of the training bags becomes positive semidefinite: negative eigenvalues are set to 0, change their sign, or
+        all eigenvalues are shifted. None makes no change. Later rows go through the same linear map.
     group, n_jobs, progress : as of `DensityFeatures`
 
     Attributes
     ----------
     divergences_ : (N, N), symmetric, of the training bags
     kernel_width_ : float
-    least_eigenvalue_ : float, of the matrix before it was made positive semidefinite; NaN for ``psd=None``
+    least_eigenvalue_ : float, of the matrix before the correction; NaN for ``psd=None``
     n_features_in_ : int
 
     Examples
@@ -131,11 +265,11 @@ class NeighbourKLKernel(BagTransformer):
     psd: str | None = "clip"
 
     def fit(self, bags: BagsLike, y: Any = None) -> NeighbourKLKernel:
-        """Compare all pairs of bags, and learn how rows become those of a positive semidefinite matrix.
+        """Compare all pairs of bags, and learn the correction.
 
         Parameters
         ----------
-        bags : list of (n, d) arrays, or what else `BagTransformer` says
+        bags : list of (n, d) arrays, or another input of `BagTransformer`
         y : ignored
         """
         self._fit(bags)
@@ -148,64 +282,58 @@ class NeighbourKLKernel(BagTransformer):
     def _fit(self, bags: BagsLike) -> Array:
         if self.psd is not None:
             _validate.one_of(self.psd, "psd", RULES)
-        self._estimate = self._request()
+        self._estimator = self._divergence_estimator()
         width = self.kernel_width
-        if not isinstance(width, str):
-            _validate.positive(width, "kernel_width", "'median' takes the median of √D of the bags")
-        else:
+        if isinstance(width, str):
             _validate.one_of(width, "kernel_width", ("median",))
-        names, parts = self._checked(bags, reset=True)
-        self._samples = [self._sample(name, part) for name, part in zip(names, parts, strict=True)]
+        else:
+            width = _validate.positive(width, "kernel_width", "'median' takes the median of √D of the bags")
+        names, parts = self._validated(bags, reset=True)
+        self._samples = self._indexed(names, parts)
         self.divergences_, _ = self._compare(self._samples)
-        self.kernel_width_ = self._median_root() if isinstance(width, str) else float(width)
+        upper = self.divergences_[np.triu_indices(len(self.divergences_), 1)]
+        self.kernel_width_ = median_of(np.sqrt(upper)) if isinstance(width, str) else width
         kernel = self._gaussian(self.divergences_)
-        self._definite = None if self.psd is None else PSDCorrection.learnt(kernel, self.psd)
-        self.least_eigenvalue_ = float("nan") if self._definite is None else self._definite.least
-        if self._definite is None:
+        self._correction = None if self.psd is None else PSDCorrection.learnt(kernel, self.psd)
+        self.least_eigenvalue_ = float("nan") if self._correction is None else self._correction.smallest
+        if self._correction is None:
             return kernel
-        rows = self._definite.rows(kernel, np.eye(len(kernel), dtype=bool))
+        rows = self._correction.rows(kernel, np.eye(len(kernel), dtype=bool))
         return (rows + rows.T) / 2
 
-    def _median_root(self) -> float:
-        return median_of(np.sqrt(self.divergences_[np.triu_indices(len(self.divergences_), 1)]))
-
-    def _request(self) -> DivergenceEstimator:
+    def _divergence_estimator(self) -> DivergenceEstimator:
         divergence = _validate.one_of(self.divergence, "divergence", DIVERGENCES)
         k = _validate.whole(self.n_neighbors, "n_neighbors", 1)
         alpha = _validate.between(self.alpha, "alpha", 0.0, k + 1.0)
         if alpha == 1 and divergence == "renyi":
-            raise ValueError("alpha must not be 1, where Rényi's divergence is that of Kullback and Leibler; use divergence='kl'")
+            raise ValueError("alpha must not be 1, where Rényi's divergence equals Kullback and Leibler's; use divergence='kl'")
         return DivergenceEstimator(divergence, k, alpha)
 
-    def _sample(self, name: Any, part: Any) -> NeighbourIndex:
-        return NeighbourIndex.of(part, self._estimate.k, f"bags[{name!r}]")
+    def _indexed(self, names: list[Any], parts: list[Floats]) -> list[NeighbourIndex]:
+        return [NeighbourIndex.of(part, self._estimator.k, f"bags[{name!r}]") for name, part in zip(names, parts, strict=True)]
 
-    def _compare(self, first: list[NeighbourIndex]) -> tuple[Array, Any]:
-        """The divergences of bags from the fitted ones, and which of them are one of these."""
+    def _compare(self, first: list[NeighbourIndex]) -> tuple[Array, NDArray[np.bool_]]:
+        """The divergences of bags from the fitted ones, and which of them are equal."""
         with closing(Progress(self.progress)) as progress:
-            found, alike, between = symmetrised(self._estimate, first, self._samples, progress.stage, self._threads())
+            divergences, equal, between = symmetrised(self._estimator, first, self._samples, progress.stage, self._threads())
         within = sum(sample.replaced for sample in first)
         if within or between:
             warn(
-                f"{within:,} distances of points to their neighbour number {self._estimate.k} within their bag are 0, and "
-                f"{between:,} to that in another bag: points coincide. The smallest such distance above 0 within the bag stands "
-                "for them; where values were rounded, add noise of that size",
+                f"{within:,} distances of points to their neighbour number {self._estimator.k} within their bag are 0, and "
+                f"{between:,} to neighbours in another bag, because points coincide. The smallest positive distance within the bag "
+                "replaces them. If values were rounded, add noise of that size",
             )
-        return found, alike
+        return divergences, equal
 
     def _gaussian(self, divergences: Array) -> Array:
         return np.exp(-divergences / (2 * self.kernel_width_**2))
 
-    def _to_fitted(self, bags: BagsLike) -> tuple[Array, Any]:
-        names, parts = self._checked(bags)
-        return self._compare([self._sample(name, part) for name, part in zip(names, parts, strict=True)])
-
     def divergences_to_fitted(self, bags: BagsLike) -> Array:
-        """(M, N) divergences of bags from the fitted ones, both directions' mean, not below 0."""
-        return self._to_fitted(bags)[0]
+        """(M, N) divergences of bags from the fitted ones: the mean of both directions, clipped at 0."""
+        return self._compare(self._indexed(*self._validated(bags)))[0]
 
     def transform(self, bags: BagsLike) -> Array:
-        """(M, N) rows of the kernel of bags with the fitted ones."""
-        divergences, alike = self._to_fitted(bags)
+        """(M, N) rows of the kernel between bags and the fitted ones."""
+        divergences, equal = self._compare(self._indexed(*self._validated(bags)))
         kernel = self._gaussian(divergences)
-        return kernel if self._definite is None else self._definite.rows(kernel, alike)
+        return kernel if self._correction is None else self._correction.rows(kernel, equal)
