@@ -41,7 +41,7 @@ def test_theorem_one_gives_no_bound_where_nu_is_negative_and_that_is_stated():
     assert certificate.theorem_bound is None
     assert certificate.bound >= certificate.relative_error * certificate.norm
     assert "Theorem 1 does not apply, since ν is negative" in small.details()
-    assert figures_of(certificate)["the same by Theorem 1"] == "does not apply, since ν is negative"
+    assert figures_of(certificate)["bound by Theorem 1"] == "does not apply, since ν is negative"
 
 
 def test_theorem_one_is_false_for_a_negative_nu():

@@ -119,7 +119,7 @@ def test_the_model_of_a_stream_is_told_of_reported_and_used(rows, tmp_path, caps
     assert run(["info", str(out)]) == 0
     told = capsys.readouterr().out
     assert f"{Model.load(out).n_samples:,} rows × 4 columns -> 30 weighted atoms" in told
-    assert "its portrait is that of" in told
+    assert "marginal densities are those of" in told
     assert run(["report", str(out), "-o", str(tmp_path / "again.html")]) == 0
     assert run(["evaluate", str(out), str(rows / "parts"), "--missing", "drop", "-o", str(tmp_path / "scores.parquet")]) == 0
     assert pq.read_metadata(tmp_path / "scores.parquet").num_rows == Model.load(out).n_samples

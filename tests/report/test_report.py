@@ -22,8 +22,8 @@ from reduset.cohort import CohortMap
 from reduset.model import Model
 from reduset.report import words as told
 from reduset.report import write_cohort, write_compression, write_drift, write_segmentation, write_sketch, write_watch
+from reduset.report.cohort import alike_beside
 from reduset.report.figures import path_figure, profile_figure, wide_columns
-from reduset.report.maps import alike_beside
 from reduset.report.page import as_json, as_script, plotly_script
 from reduset.report.segmentation import as_bytes, borders, coded, data_uri, shrunk
 from report_cases import (
@@ -127,7 +127,7 @@ def test_the_report_of_components_has_their_covariances_and_no_atoms(d, tmp_path
     crossed = (unpacked(data["laws"]["crossed"]).T + data["laws"]["bumpCrossed"]) * widths[first] * widths[second]
     np.testing.assert_allclose(crossed, shown.mean.covariances[:, first, second])
     text = Page(tmp_path / "r.html").text()
-    assert f"{shown.size} weighted components stand for 1,200 rows" in text
+    assert f"{shown.size} weighted components represent 1,200 rows" in text
     assert f"{shown.mean.means[0, 0]:.5g} ± {np.sqrt(shown.mean.covariances[0, 0, 0]):.2g}" in text
     assert not re.search(r"\batoms?\b", text, re.IGNORECASE)
 
@@ -184,7 +184,7 @@ def test_a_certificate_is_said_in_words(tmp_path):
     for wanted in (
         "20,000",
         "1 in 800",
-        f"Between {100 * low:.3g} % and {100 * high:.3g} % with 95 % confidence",
+        f"95 % confidence interval {100 * low:.3g} % to {100 * high:.3g} %",
         f"≤ {100 * certificate.bound / certificate.norm:.3g} %",
         f"{100 * shown.subsample_errors(np.array([25]))[0]:.3g} %",
         f"{told.roughly(path_figure(shown).alike)} random rows",
@@ -198,29 +198,29 @@ def certificate(**changes):
 
 
 def test_words_fit_what_was_found():
-    assert "Worse than nothing" in told.lost(certificate(relative_error=1.2, interval=(1.1, 1.3))).meaning
+    assert "Worse than the zero function" in told.lost(certificate(relative_error=1.2, interval=(1.1, 1.3))).meaning
     assert told.lost(certificate(method="exact")).meaning == "Computed exactly, from every pair of rows."
     assert "sample of pixels" in told.lost(certificate(), "pixel").meaning
     assert "changed by 10.5\N{NO-BREAK SPACE}% at most" in told.error(certificate(log_density_change=0.1))
     assert told.kept(10, 10).figure == "all"
-    assert told.kept(1000, 1).meaning.startswith("1 weighted atom stands for 1,000 rows")
+    assert told.kept(1000, 1).meaning.startswith("1 weighted atom represents 1,000 rows")
     assert [told.roughly(number) for number in (3.14159, 42.4, 57_123, 1_234_567)] == ["3.1", "42", "57,000", "1,200,000"]
     space = "\N{NO-BREAK SPACE}"
     spelt = {0.0: "0", 0.0123: "1.23", 16.94: "1,690", 9.996: "1,000", 2.5e-9: f"2.5{space}×{space}10⁻⁷"}
     assert [told.percent(share) for share in spelt] == [f"{text}{space}%" for text in spelt.values()]
     assert told.percent(np.nan) == "—"
     assert told.shortened("a long name, visit 1", 11) == "a lon…sit 1"
-    assert told.lost(certificate(relative_error=1e-14)).meaning == "Nothing but rounding."
+    assert told.lost(certificate(relative_error=1e-14)).meaning == "Zero up to rounding."
     assert told.plain({"a": [1, 2.0], "b": True}) == "a 1, 2, b yes"
 
 
 @pytest.mark.parametrize(
     ("bound", "norm", "figure", "meaning"),
     [
-        (1.0, 2.0, "≤ 50\N{NO-BREAK SPACE}%", "from how far each row is from its nearest atom"),
-        (3.0, 2.0, "nothing", "a loss of 150\N{NO-BREAK SPACE}% at most"),
-        (None, 2.0, "nothing", "nothing is certain before measuring"),
-        (1.0, np.nan, "nothing", "nothing is certain before measuring"),
+        (1.0, 2.0, "≤ 50\N{NO-BREAK SPACE}%", "from the distance of each row to its nearest atom"),
+        (3.0, 2.0, "none", "150\N{NO-BREAK SPACE}%, exceeds 100"),
+        (None, 2.0, "none", "no a-priori bound"),
+        (1.0, np.nan, "none", "no a-priori bound"),
     ],
 )
 def test_a_bound_is_told_only_where_it_says_something(bound, norm, figure, meaning):
@@ -256,7 +256,7 @@ def test_signed_weights_and_one_column_have_reports_too(tmp_path):
     data = embedded(tmp_path / "r.html")
     assert data["pairs"] == []
     assert data["path"]["randomSizes"] is None
-    assert "no random subsample to compare with" in Page(tmp_path / "r.html").text()
+    assert "no comparison with random rows" in Page(tmp_path / "r.html").text()
     assert not any(data["profile"]["noise"])
     assert not any(any(each["randomRows"]) for each in data["profile"]["sizes"])
 
@@ -266,7 +266,7 @@ def test_nothing_lost_is_no_error(tmp_path):
     write_compression(tmp_path / "r.html", Model.of(full, compress(full, size=20, select="kcenter", rng=0)))
     texts = Page(tmp_path / "r.html").text()
     assert "Every one of the 20 rows is an atom" in texts
-    assert "Nothing but rounding" in texts
+    assert "Zero up to rounding" in texts
     assert "every row is an atom, or equal to one" in texts
     assert "times as much" not in texts
 
@@ -341,13 +341,13 @@ def test_a_report_of_seven_columns_and_a_thousand_atoms_is_under_six_megabytes(t
 
 
 def test_very_many_atoms_show_fewer_columns(tmp_path, monkeypatch):
-    monkeypatch.setattr("reduset.report.compression.MOST_VALUES", 400)
+    monkeypatch.setattr("reduset.report.compression.MAX_VALUES", 400)
     write_compression(tmp_path / "r.html", model(d=20))
     data = embedded(tmp_path / "r.html")
     assert len(data["columns"]) == len(data["axes"]) == 10
     assert unpacked(data["atoms"]).shape == (10, 40)
     page = Page(tmp_path / "r.html")
-    assert "Pictures of the first 10 columns of 20" in page.text()
+    assert "Figures of the first 10 columns of 20" in page.text()
     assert "marginal-9" in [attributes.get("id") for _, attributes in page.elements]
     assert "marginal-10" not in [attributes.get("id") for _, attributes in page.elements]
 

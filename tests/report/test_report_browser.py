@@ -8,15 +8,16 @@ import pytest
 
 import drift_cases
 from reduset import Gaussian, KernelMean, Laplacian, compress
+from reduset._describe import significant as figures
 from reduset.compression import Path
 from reduset.cytometry import write_report
 from reduset.model import Model
 from reduset.report import write_cohort, write_compression, write_drift, write_segmentation, write_sketch, write_watch
+from reduset.report.cohort import alike_beside
 from reduset.report.compression import NAMED
 from reduset.report.drift_figure import drift_figure
 from reduset.report.figures import ROUNDING, profile_figure
-from reduset.report.maps import alike_beside
-from reduset.report.words import figures, fine, percent, shortened
+from reduset.report.words import fine, percent, shortened
 from report_cases import GROUPS, HOSTILE, cohort, image, laws, model, resolved, segmentation, sketched, study
 from report_visits import SIZES, WIDER, Visit, hovered
 
@@ -192,7 +193,7 @@ def test_errors_of_any_size_are_told_as_the_cards_tell_them_and_rows_of_both_sig
     for step, error in enumerate(errors):
         seen.slide(step)
         assert seen.page.inner_text("#told").endswith(f"error {percent(error if error >= ROUNDING else 0.0)} at bandwidth 0.8")
-    assert "weights of both signs" in seen.page.inner_text("#shades")
+    assert "signed weights" in seen.page.inner_text("#shades")
     assert seen.page.evaluate("document.getElementById('full').data[0].zmin") == -np.abs(seen.trace("full", 0, "z")).max()
     assert seen.page.inner_text("#largest").replace("\N{NO-BREAK SPACE}", " ") == "below 0.001 % of the peak"
     assert seen.complaints == []
@@ -281,7 +282,7 @@ def test_samples_have_names_beside_them_pointing_at_one_shows_its_name_and_group
     label.wait_for(timeout=9000)
     text = label.text_content()
     assert text.startswith(f"first{HOSTILE}distance {fitted.distances_[0, 1]:.3g}"[:-1])
-    assert "off at most by" in text
+    assert "error at most" in text
     assert seen.complaints == []
 
 
@@ -366,7 +367,7 @@ def test_the_columns_of_drift_are_drawn_before_and_now(visit):
             np.testing.assert_allclose(drawn if each.edges is None else drawn[::2], shares[: len(drawn)])
     bars = seen.trace("chance", 0, "y")
     assert bars.sum() == pytest.approx(1.0)
-    assert "seen: 0.13" in seen.page.text_content("#chance")
+    assert "new rows: 0.13" in seen.page.text_content("#chance")
 
 
 def test_drift_along_one_column_is_drawn_by_how_much_cells_gained(visit):
@@ -409,7 +410,7 @@ def test_the_pictures_of_a_sketch_are_its_counts_and_its_table_can_be_sorted(vis
 def test_a_compression_shows_the_rows_as_they_were_counted(visit):
     seen, shown = visit("compression"), model()
     names = "() => document.getElementById('marginal-0').data.map((each) => each.name)"
-    place = seen.page.evaluate(names).index("rows counted")
+    place = seen.page.evaluate(names).index("histogram")
     bars = shown.portrait.bars[0]
     there = bars[1] > bars[0]
     np.testing.assert_allclose(seen.trace("marginal-0", place, "y"), bars[2, there])

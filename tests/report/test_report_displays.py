@@ -40,7 +40,7 @@ def test_a_path_is_drawn_with_the_numbers_of_the_report(tmp_path):
     np.testing.assert_array_equal(lines["atoms"].get_xdata(), data["sizes"])
     np.testing.assert_array_equal(lines["atoms"].get_ydata(), data["errors"])
     np.testing.assert_array_equal(lines["random rows"].get_ydata(), data["randomErrors"])
-    np.testing.assert_array_equal(lines["bound"].get_ydata(), [data["bound"]])
+    np.testing.assert_array_equal(lines["a-priori bound"].get_ydata(), [data["bound"]])
     vain = PathDisplay.from_model(model())
     assert vain.figure.bound > 1
     assert "bound" not in [line.get_label() for line in vain.plot().ax_.lines]
@@ -95,13 +95,13 @@ def test_a_profile_is_drawn_with_the_numbers_of_the_report(tmp_path):
         np.testing.assert_array_equal(lines[f"{drawn['size']} atoms"].get_xdata(), data["bandwidths"])
         np.testing.assert_array_equal(lines[f"{drawn['size']} atoms"].get_ydata(), drawn["errors"])
         np.testing.assert_array_equal(lines[f"{drawn['size']} random rows"].get_ydata(), drawn["randomRows"])
-        np.testing.assert_array_equal(lines["noise of the sample itself"].get_ydata(), data["noise"])
+        np.testing.assert_array_equal(lines["sampling error of the rows"].get_ydata(), data["noise"])
         assert display.ax_.get_xscale() == display.ax_.get_yscale() == "log"
         assert display.ax_.get_ylim()[1] < 4
     band = display.ax_.collections[0].get_paths()[0].vertices
     assert band[:, 1].max() == max(drawn["high"])
     within = ProfileDisplay.from_model(shown).plot().ax_.lines[-1]
-    assert within.get_label() == f"within 20 %: {shown.resolution:.3g} and more"
+    assert within.get_label() == f"at most 20 % from bandwidth {shown.resolution:.3g} on"
     np.testing.assert_array_equal(within.get_xdata(), [data["bandwidths"][0], shown.resolution, shown.resolution])
 
 
@@ -110,7 +110,7 @@ def test_a_profile_of_a_compression_at_a_given_bandwidth_marks_that_bandwidth():
     small = compress(full, size=12, rng=0)
     display = ProfileDisplay.from_compression(small).plot(color="black")
     lines = {line.get_label(): line for line in display.ax_.lines}
-    own = lines["at the kernel's own bandwidth"]
+    own = lines["at the bandwidth of the kernel"]
     np.testing.assert_allclose([*own.get_xdata(), *own.get_ydata()], [0.8, small.certificate.relative_error], rtol=1e-6)
     assert lines["12 atoms"].get_color() == "black"
     whole = compress(full, size=300, select="kcenter", rng=0)  # nothing lost, and no random rows to compare with
@@ -266,9 +266,9 @@ def test_columns_and_chance_are_drawn_too():
     values = DriftDisplay.from_result(found, "few").plot(kind="column").ax_
     assert sum(patch.get_height() for patch in values.patches) == pytest.approx(2.0)
     chance = DriftDisplay.from_result(found).plot(kind="chance").ax_
-    assert {line.get_label(): line.get_xdata()[0] for line in chance.lines}["95 of 100 by chance"] == found.chance
+    assert {line.get_label(): line.get_xdata()[0] for line in chance.lines}["95 % quantile without drift"] == found.chance
     alone = DriftDisplay.from_result(result(d=1)).plot()
-    assert alone.ax_.get_ylabel() == "share gained or lost"
+    assert alone.ax_.get_ylabel() == "proportion gained or lost"
 
 
 def test_names_of_columns_are_no_formulas_and_kinds_are_checked():

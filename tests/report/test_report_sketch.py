@@ -174,7 +174,7 @@ def test_the_command_writes_it_with_the_rows(tmp_path, capsys):
     text = Page(page).text()
     assert "6 columns: income, age, visits" in text
     assert "city as 4 columns of 0 and 1" in text
-    assert "For distances, columns were divided: income by" in text
+    assert "Distances are in units of the columns' scales: income /" in text
 
 
 def test_cells_have_no_such_report(tmp_path, capsys):

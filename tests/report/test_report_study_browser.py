@@ -69,7 +69,7 @@ def test_names_that_find_no_room_are_counted_and_come_back_when_one_comes_nearer
     visit = opened(browser, tmp_path, made)
     shown = visit.page.locator("#map .annotation-text").count()
     assert 20 < shown < 82
-    assert visit.page.inner_text("#nameless").startswith(f"{82 - shown} names find no room: point at a dot")
+    assert visit.page.inner_text("#nameless").startswith(f"{82 - shown} names are not shown for lack of space: hover over a dot")
     place = made.map_.embedding_ - made.map_.embedding_.mean(axis=0)
     middle = "([x, y, r]) => Plotly.relayout('map', { 'xaxis.range': [x - r, x + r], 'yaxis.range': [y - r, y + r] })"
     visit.page.evaluate(middle, [*map(float, place[0]), 0.05 * float(np.ptp(place))])

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from reduset.drift import DriftTest
-from reduset.report.watch import WatchedFile
+from reduset.report import WatchedFile
 from report_cases import HOSTILE
 
 NAMES = ("height", HOSTILE, "few", "c3")

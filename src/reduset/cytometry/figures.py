@@ -15,8 +15,8 @@ from reduset._types import Array, Indices
 from reduset.cohort.scatter import SHAPES
 from reduset.cytometry.comparing import Differences
 from reduset.cytometry.study import CohortStudy
+from reduset.report.cohort import CohortFigure, alike_beside, cohort_figure
 from reduset.report.displays import QUIET, MatplotlibDisplay
-from reduset.report.maps import CohortFigure, alike_beside, cohort_figure
 from reduset.report.words import percent, shortened
 
 FOUND = "◆"

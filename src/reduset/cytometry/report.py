@@ -21,8 +21,7 @@ from reduset.cytometry.report_tables import (
     warning,
 )
 from reduset.cytometry.study import CohortStudy
-from reduset.report.blocks import Markup, cards, choice, controls, markup
-from reduset.report.page import file, origin, packed, write
+from reduset.report.page import Markup, cards, choice, controls, file, markup, origin, packed, write
 from reduset.report.words import Card, count, p_told, percent, plain, shortened
 
 PARAMETERS = {

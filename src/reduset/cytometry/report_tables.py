@@ -11,8 +11,7 @@ from reduset.cytometry.distance_tests import BatchCheck
 from reduset.cytometry.figures import FOUND, DifferencesFigure, StudyFigure
 from reduset.cytometry.populations import Populations
 from reduset.cytometry.study import CohortStudy
-from reduset.report.blocks import LONG, Markup, joined, markup, named, table
-from reduset.report.page import file
+from reduset.report.page import LONG, Markup, file, joined, markup, named, table
 from reduset.report.words import count, p_told, percent, shortened
 
 SHORT = 18  # letters of a marker among several

@@ -1,6 +1,7 @@
-"""Reports as one HTML file that opens offline, and displays for matplotlib, of the same numbers.
+"""Reports as one HTML file that opens offline, and displays for matplotlib with the same numbers.
 
-Each name is imported when it is first asked for: whoever reports on a compression need not wait for scikit-learn.
+`page` has the blocks of reports and the one template, `words` their sentences, `figures` the numbers of figures. Each name is
+imported when it is first used: the report of a compression needs no scikit-learn.
 
 May import: model, the uses that it reports on, and what is below them.
 """
@@ -9,15 +10,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from reduset.report.cohort import write_cohort
+    from reduset.report.cohort import CohortDisplay, EmbeddingDisplay, write_cohort
     from reduset.report.compression import oversmoothing_note, write_compression
     from reduset.report.displays import AtomsDisplay, DensityDisplay, PathDisplay, ProfileDisplay
-    from reduset.report.drift import write_drift
+    from reduset.report.drift import Alarm, WatchedFile, write_drift, write_watch
     from reduset.report.drift_figure import DriftDisplay
-    from reduset.report.maps import CohortDisplay, EmbeddingDisplay
     from reduset.report.segmentation import write_segmentation
     from reduset.report.sketch import write_sketch
-    from reduset.report.watch import Alarm, WatchedFile, write_watch
 
 __all__ = [
     "AtomsDisplay",
@@ -36,29 +35,21 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Alarm": "watch",
-    "AtomsDisplay": "displays",
-    "CohortDisplay": "maps",
-    "DensityDisplay": "displays",
-    "DriftDisplay": "drift_figure",
-    "EmbeddingDisplay": "maps",
-    "PathDisplay": "displays",
-    "ProfileDisplay": "displays",
-    "WatchedFile": "watch",
-    "oversmoothing_note": "compression",
-    "write_cohort": "cohort",
-    "write_compression": "compression",
-    "write_drift": "drift",
-    "write_segmentation": "segmentation",
-    "write_sketch": "sketch",
-    "write_watch": "watch",
+    "cohort": ("CohortDisplay", "EmbeddingDisplay", "write_cohort"),
+    "compression": ("oversmoothing_note", "write_compression"),
+    "displays": ("AtomsDisplay", "DensityDisplay", "PathDisplay", "ProfileDisplay"),
+    "drift": ("Alarm", "WatchedFile", "write_drift", "write_watch"),
+    "drift_figure": ("DriftDisplay",),
+    "segmentation": ("write_segmentation",),
+    "sketch": ("write_sketch",),
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    home = next((home for home, names in _HOMES.items() if name in names), None)
+    if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    return getattr(import_module(f"{__name__}.{home}"), name)
 
 
 def __dir__() -> list[str]:

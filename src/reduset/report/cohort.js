@@ -31,7 +31,7 @@ function mapFigure() {
 function heatFigure() {
   const order = state.order;
   const z = order.map((i) => Float32Array.from(order, (j) => distances[i][j]));
-  const told = order.map((i) => order.map((j) => (i === j ? `<b>${shown(data.names[i])}</b>` : `<b>${shown(data.names[i])}</b><br><b>${shown(data.names[j])}</b><br>distance ${digits(distances[i][j])}<br>${data.sampled ? "standard error" : "off at most by"} ${digits(errors[i][j], 2)}`)));
+  const told = order.map((i) => order.map((j) => (i === j ? `<b>${shown(data.names[i])}</b>` : `<b>${shown(data.names[i])}</b><br><b>${shown(data.names[j])}</b><br>distance ${digits(distances[i][j])}<br>${data.sampled ? "standard error" : "error at most"} ${digits(errors[i][j], 2)}`)));
   const bare = phone.matches && count > 8; // names would leave no room for the picture
   const ticks = count <= NAMED && !bare ? { tickvals: order.map((_, k) => k), ticktext: order.map((i) => shown(short(data.names[i], 14))), tickfont: { size: count > 24 ? 9 : 11 } } : { showticklabels: false, ticks: "" };
   return {

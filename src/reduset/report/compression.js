@@ -15,14 +15,14 @@ function pathFigure() {
   }
   traces.push({ name: `${piece}s`, x: path.sizes, y: path.errors, mode: "lines", line: { color: colour("accent"), width: 3 }, hovertemplate: `%{x:,} ${piece}s<br>error %{y:.3p}<extra></extra>` });
   if (path.bound !== null && path.bound < 1) {
-    traces.push({ name: "bound", x: [path.size], y: [path.bound], mode: "markers", marker: { symbol: "triangle-down", size: 11, color: colour("ink") }, hovertemplate: "at most %{y:.3p}, certain before measuring<extra></extra>" });
+    traces.push({ name: "a-priori bound", x: [path.size], y: [path.bound], mode: "markers", marker: { symbol: "triangle-down", size: 11, color: colour("ink") }, hovertemplate: "a-priori bound %{y:.3p}<extra></extra>" });
   }
   const [low, high] = path.interval;
   traces.push({
     name: "measured", x: [path.size], y: [path.error], mode: "markers",
     marker: { size: 9, color: colour("accent") },
     error_y: { type: "data", symmetric: false, array: [high - path.error], arrayminus: [path.error - low], color: colour("accent"), thickness: 2, width: 7 },
-    hovertemplate: `%{x:,} ${piece}s<br>error %{y:.3p}<br>between ${percent(low)} and ${percent(high)}<extra></extra>`,
+    hovertemplate: `%{x:,} ${piece}s<br>error %{y:.3p}<br>interval ${percent(low)} to ${percent(high)}<extra></extra>`,
   });
   traces.push({
     name: "slider", x: [stepSizes[state.step]], y: [data.steps.errors[state.step]], mode: "markers", showlegend: false, hoverinfo: "skip",
@@ -80,7 +80,7 @@ function look() {
   const scale = document.createElement("i");
   scale.className = "scale";
   byId("largest").replaceChildren(...(current.off > SINGLE * peak ? [`−${share} `, scale, ` +${share} of the peak`] : [`below ${share} of the peak`]));
-  byId("shades").textContent = signed ? "Red is above zero, blue below: these rows have weights of both signs." : "The stronger the colour the denser.";
+  byId("shades").textContent = signed ? "Red is above zero, blue below: these rows have signed weights." : "A stronger colour is a higher density.";
 }
 
 /** The colours of a density, the same before and after. */
@@ -118,9 +118,9 @@ function atomsFigure() {
   let order = Array.from(weights.keys());
   if (order.length > MOST_DRAWN) order = order.sort((a, b) => Math.abs(weights[b]) - Math.abs(weights[a])).slice(0, MOST_DRAWN);
   byId("drawn").textContent = [
-    laws && paired ? "An ellipse is one standard deviation of a component; the heavier, the stronger its line." : `A marker's area is the ${piece}'s weight.`,
-    weights.some((weight) => weight < 0) ? "Rings are negative weights: they take away what their neighbours have too much." : "",
-    order.length < weights.length ? `The heaviest ${order.length.toLocaleString("en")} of ${pieces(weights.length)} are drawn.` : "",
+    laws && paired ? "Ellipses are one standard deviation; opaque lines are large weights." : `Areas of markers are proportional to weights.`,
+    weights.some((weight) => weight < 0) ? "Rings are negative weights." : "",
+    order.length < weights.length ? `The ${order.length.toLocaleString("en")} of ${pieces(weights.length)} with the largest weights are drawn.` : "",
   ].join(" ");
   const of = (wanted, title, symbol) => {
     const mine = order.filter(wanted);
@@ -166,8 +166,8 @@ function ellipses(order, weights, heaviest) {
 /** The rows themselves as they were counted. */
 function histogram([starts, ends, heights]) {
   return {
-    type: "bar", name: "rows counted", x: starts.map((start, i) => (start + ends[i]) / 2), y: heights, width: starts.map((start, i) => ends[i] - start),
-    marker: { color: colour("shade"), line: { width: 0 } }, hovertemplate: "rows counted %{y:.3~g}<extra></extra>",
+    type: "bar", name: "histogram", x: starts.map((start, i) => (start + ends[i]) / 2), y: heights, width: starts.map((start, i) => ends[i] - start),
+    marker: { color: colour("shade"), line: { width: 0 } }, hovertemplate: "histogram %{y:.3~g}<extra></extra>",
   };
 }
 

@@ -1,8 +1,8 @@
 """The report of a compression, from its model alone.
 
-The page redraws the densities of every step itself, from the atoms and the weights of the step: Σ w N(s; x, h²) N(t; y, h²) on the
-portrait's grids, as `MarginalDensities.joint_of` has it; of components, with the covariance of each added to that. Atoms travel in
-single precision, measured from the middle of their grid, so that a column of large numbers loses no digits.
+The page computes the densities of every size from its atoms and weights, Σ w N(s; x, h²) N(t; y, h²) on the grids of the portrait,
+like `MarginalDensities.joint_of`; for components, with the covariance of each added. Atoms are stored in single precision relative
+to the middle of their grid, so that columns of large numbers keep their digits.
 """
 
 from __future__ import annotations
@@ -13,17 +13,20 @@ from typing import Any
 import numpy as np
 
 from reduset import _archive
+from reduset._describe import shortened, significant
 from reduset._types import Array
-from reduset.certificate.certificate import at_bandwidth
-from reduset.mixture import ComponentMean
-from reduset.mixture.pieces import own_covariance
+from reduset.certificate import at_bandwidth
+from reduset.mixture import ComponentMean, own_covariance
 from reduset.model import Model
 from reduset.report import words
-from reduset.report.blocks import (
+from reduset.report.figures import ROUNDING, PathFigure, ProfileFigure, path_figure, profile_figure, wide_columns
+from reduset.report.page import (
     DRAWN_AT_ONCE,
     Markup,
+    Section,
     aside,
     columns_of,
+    finite,
     folded,
     grid,
     hero,
@@ -31,6 +34,7 @@ from reduset.report.blocks import (
     markup,
     named,
     notice,
+    packed,
     pairs,
     pictures,
     plot,
@@ -38,15 +42,14 @@ from reduset.report.blocks import (
     selection,
     small,
     table,
+    write_page,
 )
-from reduset.report.figures import ROUNDING, PathFigure, ProfileFigure, is_whitened, path_figure, profile_figure, wide_columns
-from reduset.report.page import Section, finite, packed, write_page
 from reduset.report.words import count
 
-MOST_VALUES = 200_000  # coordinates of atoms in the file, which keeps it under 6 MB
+MAX_VALUES = 200_000  # coordinates of atoms in the file, which keeps it below 6 MB
 LISTED = 20  # atoms in the table
-NAMED = 18  # letters of a name in the box of pairs
-SLIDER = """<div class="controls" role="group" aria-label="What the pictures show">
+NAMED = 18  # characters of a name in the box of pairs
+SLIDER = """<div class="controls" role="group" aria-label="Size and columns of the figures">
 <label class="slide"><span>$pieces</span><input type="range" id="step" min="0" max="$last" value="$last" step="1"></label>
 <button type="button" id="play" aria-label="Play through all sizes">▶</button>
 <output id="told" for="step">$shown</output>
@@ -87,22 +90,23 @@ def write_compression(path: _archive.Path_, model: Model) -> None:
 
 def oversmoothing_note(model: Model) -> str:
     """A sentence on columns that the bandwidth smooths into a single mode; empty if there are none."""
-    return words.wide(wide_columns(model), len(model.columns), is_whitened(model))
+    is_whitened = not getattr(model.mean.kernel, "is_isotropic", True)
+    return words.wide(wide_columns(model), len(model.columns), is_whitened)
 
 
 def _cards(model: Model, path: PathFigure) -> list[words.Card]:
     n, m = model.n_samples, model.size
-    vain = path.bound is None or path.bound >= 1
+    has_bound = path.bound is not None and path.bound < 1
     return [
         words.kept(n, m, model.piece),
         words.lost(model.certificate, piece=model.piece, near=model.near_median),
-        words.finest(model.resolved, m) if vain and model.resolved is not None else words.promised(path),
+        words.promised(path) if has_bound or model.resolved is None else words.finest(model.resolved, m),
         words.random_rows(path, n, model.total is None),
     ]
 
 
 def _atoms(model: Model) -> dict[str, Any]:
-    """The atoms, their weights at every step, and the grids of the densities."""
+    """The atoms, their weights at every size, and the grids of the densities."""
     portrait, embedded = model.portrait, _embedded(model)
     middles = portrait.grids[:embedded].mean(axis=1)
     weights = [row[:size] for row, size in zip(model.step_weights, model.step_sizes, strict=True)]
@@ -124,14 +128,14 @@ def _atoms(model: Model) -> dict[str, Any]:
 def _embedded(model: Model) -> int:
     """The number of columns whose coordinates are in the file: fewer if there are very many atoms."""
     portrait = model.portrait
-    return min(len(portrait.grids), max(len(portrait.pair_grids), MOST_VALUES // model.size))
+    return min(len(portrait.grids), max(len(portrait.pair_grids), MAX_VALUES // model.size))
 
 
 def _covariances(model: Model, embedded: int) -> dict[str, Any] | None:
-    """The covariances of components without the kernel's own, and the kernel's, in units of the bandwidths along the columns.
+    """The covariances of components, and that of the kernel, in units of the bandwidths along the columns; None for atoms.
 
-    Variances of each column, covariances of each pair; None for atoms. In double precision: in single precision the covariance of a
-    long and thin component could not be inverted.
+    Variances of each column, covariances of each pair. In single precision the covariance of a long and thin component could not be
+    inverted.
     """
     if not isinstance(model.mean, ComponentMean):
         return None
@@ -154,7 +158,7 @@ def _axes(grids: Array, widths: Array, middles: Array) -> list[list[float]]:
 
 
 def _by_size(model: Model, path: PathFigure) -> Section:
-    """The error of every size, and all figures of the certificate."""
+    """The error of every size, and all numbers of the certificate."""
     at = at_bandwidth(path.bandwidth)
     data = {
         "sizes": path.sizes.tolist(),
@@ -167,14 +171,14 @@ def _by_size(model: Model, path: PathFigure) -> Section:
         "bound": None if path.bound is None else finite(path.bound),
         "at": at,
     }
-    bound = ", the triangle the bound that is certain before measuring" if (path.bound or 1) < 1 else ""
+    bound = ", the triangle the a-priori bound" if (path.bound or 1) < 1 else ""
     blocks = [
-        f"Every smaller number of {model.piece}s is contained in this one. The ring follows the slider below, the bar is the "
+        f"Smaller sizes use the first of these {model.piece}s. The ring is the size of the slider below, the bar the confidence "
         f"interval of the measured error{bound}.",
         joined(
             [
-                plot("path", f"Relative error against the number of {model.piece}s, compared with random rows"),
-                folded("All figures of the certificate", pairs(words.figures_of(model.certificate))),
+                plot("path", f"Relative error by number of {model.piece}s, compared with random rows"),
+                folded("All numbers of the certificate", pairs(words.figures_of(model.certificate))),
             ]
         ),
     ]
@@ -182,11 +186,11 @@ def _by_size(model: Model, path: PathFigure) -> Section:
 
 
 def _slider(model: Model, path: PathFigure) -> Markup:
-    """The size that all pictures below show, and their pair of columns."""
+    """The size of all figures below, and their pair of columns."""
     error = words.percent(path.error if path.error >= ROUNDING else 0.0)
 
-    def both(pair: Any, most: int | None = None) -> str:
-        return " × ".join(words.shortened(model.columns[k], most or len(model.columns[k])) for k in pair)
+    def both(pair: Any, longest: int | None = None) -> str:
+        return " × ".join(shortened(model.columns[k], longest or len(model.columns[k])) for k in pair)
 
     options = [(k, both(pair, NAMED), both(pair)) for k, pair in enumerate(model.portrait.pairs)]
     return markup(
@@ -199,22 +203,22 @@ def _slider(model: Model, path: PathFigure) -> Markup:
 
 
 def _by_bandwidth(model: Model) -> Section | None:
-    """The error at every scale of each size for which it is known."""
+    """The error at every scale, of each size that has a profile."""
     sizes = model.profiles.sizes
     if not len(sizes):
         return None
     shown = [profile_figure(model, int(np.abs(model.step_sizes - size).argmin())) for size in sizes]
-    curves = f"{count(len(sizes), 'size')} {'has' if len(sizes) == 1 else 'have'} such a curve"
+    curves = f"{count(len(sizes), 'size')} {'has' if len(sizes) == 1 else 'have'} a curve"
     return Section(
         "fine",
         "Error by bandwidth",
         [
             error_by_bandwidth(profile_figure(model), model.n_samples),
-            plot("fine", "Relative error against the bandwidth, compared with random rows and the sampling error of the rows"),
+            plot("fine", "Relative error by bandwidth, compared with random rows and the sampling error of the rows"),
             aside(
-                "The smaller the bandwidth, the larger the error. The band is the confidence interval of the error, at all "
-                "bandwidths at once. The dashes end at the smallest bandwidth at which the error is within the tolerance, there "
-                f"and at all larger ones. {curves}: the one nearest to the slider's is shown."
+                "The smaller the bandwidth, the larger the error. The band is a simultaneous confidence interval at all "
+                "bandwidths. The dashed line ends at the smallest bandwidth at which the error is within the tolerance, there and "
+                f"at all larger ones. {curves}; that of the size nearest to the slider is shown."
             ),
         ],
         {"profile": profile_data(shown, [model.profiles.nearest(int(size)) for size in model.step_sizes])},
@@ -222,7 +226,7 @@ def _by_bandwidth(model: Model) -> Section | None:
 
 
 def error_by_bandwidth(shown: ProfileFigure, n: int, kind: str = "") -> Markup:
-    """The error at every scale in words; a script rewrites the first part."""
+    """The error at every scale as sentences, of which a script rewrites the first."""
     return markup(
         '<p$kind><span id="fine-told">$error</span> $noise</p>',
         kind=markup(' class="$kind"', kind=kind) if kind else "",
@@ -232,7 +236,7 @@ def error_by_bandwidth(shown: ProfileFigure, n: int, kind: str = "") -> Markup:
 
 
 def profile_data(shown: Sequence[ProfileFigure], steps: Sequence[int]) -> dict[str, Any]:
-    """The error at every scale of several sizes, as the scripts read it, and the size that each step of the slider shows."""
+    """The error at every scale of several sizes, for scripts, and the size of each step of the slider."""
     return {
         "bandwidths": finite(shown[-1].bandwidths),
         "noise": finite(shown[-1].noise),
@@ -257,25 +261,25 @@ def profile_data(shown: Sequence[ProfileFigure], steps: Sequence[int]) -> dict[s
 
 
 def _densities(model: Model) -> Section:
-    """The densities over two columns and the atoms; of one column the atoms alone."""
+    """The densities over two columns and the atoms; for one column the atoms alone."""
     portrait, pieces = model.portrait, f"{model.piece}s"
     components, many = isinstance(model.mean, ComponentMean), pieces.capitalize()
     data = {"pairs": portrait.pairs.tolist(), "joint": packed(portrait.joint)}
     if not len(portrait.pairs):
-        bars = ", a bar of one standard deviation to either side" if components else ""
-        blocks = [f"Each at its value, as high as its weight{bars}.", plot("atoms", f"{many}, by value and weight")]
+        bars = ", with a bar of one standard deviation" if components else ""
+        blocks = [f"Each by its value and weight{bars}.", plot("atoms", f"{many}, by value and weight")]
         return Section("atoms", f"The {pieces}", [*blocks, aside(name="drawn")], data)
-    drawn = "as ellipses of one standard deviation" if components else "their areas as their weights"
+    drawn = "as ellipses of one standard deviation" if components else "with areas proportional to weights"
     looks = "as ellipses" if components else "by weight"
     frames = [
         plot("full", "Density of all rows", "square", "All rows"),
         plot("small", f"Density of the {pieces}", "square", many),
-        plot("difference", f"Density of the {pieces} less that of all rows", "square", "Difference", small(name="largest")),
+        plot("difference", f"Density of the {pieces} minus that of all rows", "square", "Difference", small(name="largest")),
         plot("atoms", f"{many}, {drawn}, over the density of all rows", "square", f"The {pieces} {looks}"),
     ]
     text = markup(
-        "<p>Two columns at a time, on the same scale in the first two pictures. "
-        '<span id="shades">The stronger the colour the denser.</span></p>'
+        "<p>Densities of two columns, on the same scale in the first two figures. "
+        '<span id="shades">A stronger colour is a higher density.</span></p>'
     )
     return Section("pairs", "Before and after", [text, grid(frames), aside(name="drawn")], data)
 
@@ -289,18 +293,18 @@ def _columns(model: Model) -> Section:
             f"Density of {name}, all rows against {model.piece}s",
             "small",
             named(name),
-            markup("$width $off", width=small(f"smoothed at {words.figures(float(width))}"), off=small(name=f"off-{k}")),
+            markup("$width $off", width=small(f"smoothed at {significant(float(width))}"), off=small(name=f"off-{k}")),
         )
         for k, (name, width) in enumerate(zip(model.columns[:embedded], portrait.widths, strict=False))
     ]
-    text = f"{words.curves(model.piece, len(portrait.bars) > 0)} {words.densities(model.mean.kernel)}"
+    text = words.curves(model.piece, model.mean.kernel, len(portrait.bars) > 0)
     missing = embedded < len(model.columns)
-    rest = f"Pictures of the first {embedded} columns of {len(model.columns)}." if missing else ""
+    rest = f"Figures of the first {embedded} columns of {len(model.columns)}." if missing else ""
     data = {
         "marginals": packed(portrait.marginals[:embedded]),
         "bars": [each[:, each[1] > each[0]].tolist() for each in portrait.bars[:embedded]],  # ends and heights
     }
-    return Section("marginals", "Column by column", [text, pictures(drawn, rest)], data)
+    return Section("marginals", "Columns", [text, pictures(drawn, rest)], data)
 
 
 def _heaviest(model: Model) -> Section:
@@ -314,8 +318,8 @@ def _heaviest(model: Model) -> Section:
     return Section("table", f"The heaviest {model.piece}s", [folded("As a table", shown)])
 
 
-def _position(model: Model, which: int, column: int) -> str:
-    text = f"{model.mean.atoms[which, column]:.5g}"
+def _position(model: Model, piece: int, column: int) -> str:
+    text = f"{model.mean.atoms[piece, column]:.5g}"
     if not isinstance(model.mean, ComponentMean):
         return text
-    return f"{text} ± {np.sqrt(model.mean.covariances[which, column, column]):.2g}"
+    return f"{text} ± {np.sqrt(model.mean.covariances[piece, column, column]):.2g}"

@@ -1,7 +1,4 @@
-"""Displays of a compression for matplotlib, in the manner of scikit-learn: numbers first, drawn when asked, as often as one likes.
-
-The numbers are those of `figures`, which the report is made of too.
-"""
+"""Displays of a compression for matplotlib, in the style of scikit-learn; the numbers are those of `figures`."""
 
 from __future__ import annotations
 
@@ -14,13 +11,11 @@ import numpy as np
 from reduset._drawing import axes, ellipses
 from reduset._messages import did_you_mean
 from reduset._types import Array
-from reduset.certificate.certificate import at_bandwidth
+from reduset.certificate import at_bandwidth
 from reduset.compression import Compression
 from reduset.mean import KernelMean
-from reduset.mixture.component_mean import SmallMean
-from reduset.model import Model
-from reduset.model.marginals import MarginalDensities
-from reduset.model.model import column_names
+from reduset.mixture import SmallMean
+from reduset.model import MarginalDensities, Model, column_names
 from reduset.report.figures import (
     AtomsFigure,
     DensityFigure,
@@ -33,13 +28,13 @@ from reduset.report.figures import (
 )
 
 ACCENT, QUIET, SHADE = "#b23a22", "#5d646c", "#dcdfe3"
-LARGEST = 160.0  # area of the heaviest atom's marker, in points²
-FAINTEST, FILLED = 0.25, 0.3  # opacities of the lightest component's line, and of the heaviest one's area
+LARGEST_AREA = 160.0  # of the marker of the largest weight, in points²
+LINE_OPACITY, FILL_OPACITY = 0.25, 0.3  # of the line of the smallest weight, and of the area of the largest
 KINDS = ("full", "small", "difference")
 
 
 class MatplotlibDisplay:
-    """Base of the displays: what one has once it was drawn: ``ax_`` and ``figure_``."""
+    """Base of the displays, which have ``ax_`` and ``figure_`` once they are drawn."""
 
     ax_: Any
     figure_: Any
@@ -56,11 +51,11 @@ class MatplotlibDisplay:
 
 @dataclass(eq=False, repr=False)
 class PathDisplay(MatplotlibDisplay):
-    """Error against size, and what rows drawn at random lose beside it.
+    """Error by size, compared with random rows.
 
     Parameters
     ----------
-    figure : PathFigure, the numbers
+    figure : PathFigure
 
     Examples
     --------
@@ -82,11 +77,11 @@ class PathDisplay(MatplotlibDisplay):
 
     @classmethod
     def from_compression(cls, compression: Compression) -> Self:
-        """Of a compression, which knows nothing of rows drawn at random."""
+        """Of a compression, which has no comparison with random rows."""
         return cls(path_figure(compression))
 
     def plot(self, ax: Any = None, **kw: Any) -> Self:
-        """Draw it, on axes given or new; ``kw`` as of ``Axes.plot``, for the line of the atoms."""
+        """Draw it on ``ax`` or new axes; ``kw`` are options of ``Axes.plot`` for the line of the atoms."""
         ax, path = axes(ax), self.figure
         if path.random_sizes is not None:
             ax.plot(path.random_sizes, path.random_errors, color=QUIET, linestyle=":", label="random rows")
@@ -94,8 +89,8 @@ class PathDisplay(MatplotlibDisplay):
         low, high = path.interval
         ends = [[path.error - low], [high - path.error]]
         ax.errorbar([path.size], [path.error], ends, color=ACCENT, fmt="o", capsize=4, label="measured")
-        if path.bound is not None and path.bound < 1:  # beyond, it says nothing
-            ax.plot([path.size], [path.bound], "v", color="black", label="bound")
+        if path.bound is not None and path.bound < 1:
+            ax.plot([path.size], [path.bound], "v", color="black", label="a-priori bound")
         ax.set(xscale="log", yscale="log", xlabel=f"{path.piece}s, or rows", ylabel=f"relative error{at_bandwidth(path.bandwidth)}")
         ax.legend()
         return self._on(ax)
@@ -103,11 +98,11 @@ class PathDisplay(MatplotlibDisplay):
 
 @dataclass(eq=False, repr=False)
 class ProfileDisplay(MatplotlibDisplay):
-    """Error against the size of details, from coarse to fine, beside that of random rows and the noise of the sample itself.
+    """Error by bandwidth, compared with random rows and with the sampling error of the rows.
 
     Parameters
     ----------
-    figure : ProfileFigure, the numbers
+    figure : ProfileFigure
 
     Examples
     --------
@@ -124,7 +119,7 @@ class ProfileDisplay(MatplotlibDisplay):
 
     @classmethod
     def from_model(cls, model: Model, step: int = -1) -> Self:
-        """Of a model; ``step`` of ``model.step_sizes``, by default the last: of the nearest size that has a profile."""
+        """Of a model; ``step`` of ``model.step_sizes``, by default the last. The nearest size with a profile is shown."""
         return cls(profile_figure(model, step))
 
     @classmethod
@@ -133,14 +128,14 @@ class ProfileDisplay(MatplotlibDisplay):
         return cls(profile_figure(compression))
 
     def plot(self, ax: Any = None, **kw: Any) -> Self:
-        """Draw it, on axes given or new; ``kw`` as of ``Axes.plot``, for the line of the atoms."""
+        """Draw it on ``ax`` or new axes; ``kw`` are options of ``Axes.plot`` for the line of the atoms."""
         ax, shown = axes(ax), self.figure
         x = shown.bandwidths
         if not np.isnan(shown.noise).all():
-            ax.plot(x, shown.noise, color=QUIET, linestyle="-.", linewidth=1, label="noise of the sample itself")
+            ax.plot(x, shown.noise, color=QUIET, linestyle="-.", linewidth=1, label="sampling error of the rows")
         if not np.isnan(shown.random_rows).all():
             ax.plot(x, shown.random_rows, color=QUIET, linestyle=":", label=f"{shown.size:,} random rows")
-        band = f"{shown.confidence:.0%} interval, at all scales at once"
+        band = f"{shown.confidence:.0%} simultaneous confidence interval"
         line = ax.plot(x, shown.errors, **{"color": ACCENT, "label": f"{shown.size:,} {shown.piece}s"} | kw)[0]
         ax.fill_between(x, shown.low, shown.high, color=line.get_color(), alpha=0.2, linewidth=0, label=band)
         if shown.finest is not None:
@@ -150,11 +145,11 @@ class ProfileDisplay(MatplotlibDisplay):
                 color="black",
                 linestyle="--",
                 linewidth=1,
-                label=f"within {100 * shown.tol:.3g} %: {shown.finest:.3g} and more",
+                label=f"at most {100 * shown.tol:.3g} % from bandwidth {shown.finest:.3g} on",
             )
         if shown.own is not None:
-            ax.plot(*([each] for each in shown.own), "o", color=line.get_color(), label="at the kernel's own bandwidth")
-        ax.set(xscale="log", yscale="log", xlabel="size of details (bandwidth)", ylabel="relative error")
+            ax.plot(*([each] for each in shown.own), "o", color=line.get_color(), label="at the bandwidth of the kernel")
+        ax.set(xscale="log", yscale="log", xlabel="bandwidth", ylabel="relative error")
         ax.set_ylim(top=1.3 * shown.highest)
         ax.legend()
         return self._on(ax)
@@ -166,7 +161,7 @@ class DensityDisplay(MatplotlibDisplay):
 
     Parameters
     ----------
-    figure : DensityFigure, the numbers
+    figure : DensityFigure
     """
 
     figure: DensityFigure
@@ -178,19 +173,19 @@ class DensityDisplay(MatplotlibDisplay):
 
     @classmethod
     def from_means(cls, full: KernelMean, small: SmallMean | Compression, columns: Any, names: Sequence[str] | None = None) -> Self:
-        """Of a mean and what it was compressed to; passes over all points of ``full``."""
-        told = column_names(names, full.dimension, "names")
-        few = small.mean if isinstance(small, Compression) else small
-        return cls(density_figure(MarginalDensities.of(full), few, told, positions(columns, told)))
+        """Of a mean and its compression; makes passes over all points of ``full``."""
+        titles = column_names(names, full.dimension, "names")
+        mean = small.mean if isinstance(small, Compression) else small
+        return cls(density_figure(MarginalDensities.of(full), mean, titles, positions(columns, titles)))
 
     def plot(self, ax: Any = None, kind: str = "small", **kw: Any) -> Self:
-        """Draw it, on axes given or new.
+        """Draw it on ``ax`` or new axes.
 
         Parameters
         ----------
         ax : matplotlib axes, optional
         kind : "full", "small" or "difference", for two columns; along one column both densities are drawn
-        **kw : as of ``Axes.plot`` for the line of the atoms; of two columns as of ``Axes.pcolormesh``
+        **kw : options of ``Axes.plot`` for the line of the atoms, for two columns of ``Axes.pcolormesh``
         """
         self._check(kind, KINDS)
         ax, shown = axes(ax), self.figure
@@ -216,13 +211,13 @@ class DensityDisplay(MatplotlibDisplay):
 
 @dataclass(eq=False, repr=False)
 class AtomsDisplay(MatplotlibDisplay):
-    """Atoms over two columns, their areas as their weights, those of negative weight as rings; along one as high as their weights.
+    """Atoms over two columns with areas proportional to weights, negative ones as rings; over one column by value and weight.
 
-    Components are ellipses of one standard deviation, the heavier the stronger; along one column, bars of one to either side.
+    Components are ellipses of one standard deviation, opaque by weight; over one column, bars of one standard deviation.
 
     Parameters
     ----------
-    figure : AtomsFigure, the numbers
+    figure : AtomsFigure
     """
 
     figure: AtomsFigure
@@ -236,11 +231,11 @@ class AtomsDisplay(MatplotlibDisplay):
     def from_mean(cls, mean: SmallMean | Compression, columns: Any = (0, 1), names: Sequence[str] | None = None) -> Self:
         """Of a mean or a compression."""
         small = mean.mean if isinstance(mean, Compression) else mean
-        told = column_names(names, small.dimension, "names")
-        return cls(atoms_figure(small, told, positions(columns, told)))
+        titles = column_names(names, small.dimension, "names")
+        return cls(atoms_figure(small, titles, positions(columns, titles)))
 
     def plot(self, ax: Any = None, **kw: Any) -> Self:
-        """Draw it, on axes given or new; ``kw`` as of ``Axes.scatter``, of components as of matplotlib's ``EllipseCollection``."""
+        """Draw it on ``ax`` or new axes; ``kw`` are options of ``Axes.scatter``, for components of ``EllipseCollection``."""
         ax, shown = axes(ax), self.figure
         if shown.covariances is not None and len(shown.names) > 1:
             return self._ellipses(ax, shown.covariances, kw)
@@ -249,11 +244,11 @@ class AtomsDisplay(MatplotlibDisplay):
         colour = kw.pop("color", ACCENT)
         if shown.covariances is not None:
             ax.errorbar(x, y, xerr=np.sqrt(shown.covariances[:, 0, 0]), fmt="none", ecolor=colour, elinewidth=0.8, alpha=0.6)
-        for mine, looks in (
+        for chosen, looks in (
             (shown.weights >= 0, {"color": colour, "alpha": 0.6, "linewidths": 0.0}),
             (shown.weights < 0, {"facecolors": "none", "edgecolors": colour}),
         ):
-            ax.scatter(x[mine], y[mine], **{"s": np.maximum(LARGEST * shown.areas[mine], 2.0)} | looks | kw)
+            ax.scatter(x[chosen], y[chosen], **{"s": np.maximum(LARGEST_AREA * shown.areas[chosen], 2.0)} | looks | kw)
         ax.set(xlabel=shown.names[0], ylabel=shown.names[1] if len(shown.names) > 1 else "weight")
         return self._on(ax)
 
@@ -265,7 +260,7 @@ class AtomsDisplay(MatplotlibDisplay):
         turned = np.degrees(np.arctan2(axis[:, 1], axis[:, 0]))
         shades = np.tile(to_rgba(kw.pop("color", ACCENT)), (len(values), 1))
         edges, faces = shades.copy(), shades.copy()
-        edges[:, 3], faces[:, 3] = FAINTEST + (1 - FAINTEST) * np.sqrt(shown.areas), FILLED * np.sqrt(shown.areas)
+        edges[:, 3], faces[:, 3] = LINE_OPACITY + (1 - LINE_OPACITY) * np.sqrt(shown.areas), FILL_OPACITY * np.sqrt(shown.areas)
         looks = {"facecolors": faces, "edgecolors": edges, "linewidths": 1.2, "linestyles": np.where(shown.weights < 0, "--", "-")}
         long, short = 2 * np.sqrt(values[:, 1]), 2 * np.sqrt(values[:, 0])
         drawn = EllipseCollection(

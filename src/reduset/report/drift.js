@@ -21,10 +21,10 @@ function chanceFigure() {
   return {
     traces: [{
       type: "bar", x: starts.map((start) => start + width / 2), y: shares, width: starts.map(() => width), marker: { color: colour("shade"), line: { width: 0 } },
-      customdata: starts.map((start) => [start, start + width]), hovertemplate: "%{customdata[0]:.3~g} to %{customdata[1]:.3~g}<br>%{y:.3p} of the samples<extra></extra>", showlegend: false,
+      customdata: starts.map((start) => [start, start + width]), hovertemplate: "%{customdata[0]:.3~g} to %{customdata[1]:.3~g}<br>%{y:.3p} of the samples without drift<extra></extra>", showlegend: false,
     }],
     shapes: [line(usual, "dash", "quiet"), line(seen, "solid", data.drift ? "accent" : "ink")],
-    annotations: [note(usual + 0.008 * end, 0.86, "95 of 100 by chance", "left", "quiet"), note(gap(seen), 1, `<b>seen: ${digits(seen, 2)}</b>`, side(seen), data.drift ? "accent" : "ink")],
+    annotations: [note(usual + 0.008 * end, 0.86, "95 % without drift", "left", "quiet"), note(gap(seen), 1, `<b>new rows: ${digits(seen, 2)}</b>`, side(seen), data.drift ? "accent" : "ink")],
     xaxis: axis("distance", { range: [0, end], showgrid: false }),
     yaxis: axis("", { showticklabels: false, showgrid: false }),
     bargap: 0,
@@ -37,7 +37,7 @@ function looksFigure() {
   const rows = looks.map((_, k) => k);
   const lambda = (ridge) => (phone.matches ? ` (λ ${digits(ridge, 1)})` : `, standardised (λ = ${digits(ridge, 1)})`);
   const title = ({ width, ridge }) => `${digits(width, 2)}${ridge === null ? "" : lambda(ridge)}`;
-  const told = ({ width, ridge, ratio }) => `${ridge === null ? "" : "standardised "}MMD at bandwidth ${digits(width, 2)}${ridge === null ? "" : `, λ = ${digits(ridge, 1)}`}<br>${digits(ratio, 3)} times what chance allows`;
+  const told = ({ width, ridge, ratio }) => `${ridge === null ? "" : "standardised "}MMD at bandwidth ${digits(width, 2)}${ridge === null ? "" : `, λ = ${digits(ridge, 1)}`}<br>${digits(ratio, 3)} times the 95 % quantile without drift`;
   const beyond = looks.map(({ ratio }) => ratio > 1);
   return {
     traces: [
@@ -49,7 +49,7 @@ function looksFigure() {
     ],
     shapes: [line(1, "dash", "quiet")],
     hovermode: "closest",
-    xaxis: axis("distance, 1 is what chance allows", { range: [0, Math.max(1.15, ...looks.map(({ ratio }) => 1.08 * ratio))], showgrid: false }),
+    xaxis: axis("distance / 95 % quantile without drift", { range: [0, Math.max(1.15, ...looks.map(({ ratio }) => 1.08 * ratio))], showgrid: false }),
     yaxis: axis(phone.matches ? "" : "bandwidth", { tickvals: rows, ticktext: looks.map(title), range: [looks.length - 0.5, -0.5], showgrid: false }),
     margin: { l: 12, r: 12, t: 12, b: 44 },
   };
@@ -95,14 +95,14 @@ function mapFigure() {
   scale.className = "scale";
   byId("most").replaceChildren(`−${percent(most)} `, scale, ` +${percent(most)} of all rows`);
   byId("drawn").textContent = [
-    alone ? "A circle's height is what the cell gained or lost; its area is the share of rows." : "A circle is a cell of rows that are near each other, at their mean; its area is the larger of its shares before and now.",
-    regions.length ? `Outlines are ${REACH} standard deviations of what a region gained (solid) or lost (dotted), faint where other columns tell it apart.` : "",
+    alone ? "The height of a circle is the change of the cell; its area is the proportion of rows." : "A circle is a cell of rows that are close to each other, at their mean; its area is the larger of its proportions before and now.",
+    regions.length ? `Outlines are ${REACH} standard deviations of the rows that a region gained (solid) or lost (dotted), faint if the region is defined by other columns.` : "",
   ].join(" ");
   return {
     traces,
     hovermode: "closest",
     xaxis: axis(data.names[state.x], { showgrid: false, nticks: 7 }),
-    yaxis: alone ? axis("share gained or lost", { tickformat: ".2~p", zeroline: true, zerolinecolor: colour("line") }) : axis(data.names[state.y], { showgrid: false, nticks: 7 }),
+    yaxis: alone ? axis("proportion gained or lost", { tickformat: ".2~p", zeroline: true, zerolinecolor: colour("line") }) : axis(data.names[state.y], { showgrid: false, nticks: 7 }),
     margin: { l: 56, r: 12, t: 12, b: 44 },
   };
 }

@@ -1,19 +1,22 @@
-"""The report of a drift test: the verdict, the distance, regions that gained or lost rows, and columns."""
+"""Reports of drift: of a test (verdict, distance, regions, columns), and of a monitor (statistic over the rows, alarms, files)."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from reduset import _archive
-from reduset.drift import words as told
-from reduset.drift.regions import Region
-from reduset.drift.result import DriftResult
-from reduset.report.blocks import (
+from reduset._describe import shortened
+from reduset.drift import DriftResult, Region
+from reduset.drift import words as drift_words
+from reduset.report.drift_figure import DriftFigure, drift_figure
+from reduset.report.page import (
     Markup,
+    Section,
     aside,
     choice,
     columns_of,
@@ -24,31 +27,32 @@ from reduset.report.blocks import (
     hero,
     joined,
     named,
+    packed,
     pictures,
     plot,
+    sentence,
     small,
     table,
     verdict,
+    write_page,
 )
-from reduset.report.drift_figure import ColumnFigure, DriftFigure, drift_figure
-from reduset.report.page import Section, packed, write_page
 from reduset.report.words import Card, count, p_told, percent, plain
 
-MOST_VALUES = 100_000  # coordinates of the cells in the file
-PICTURED = 60  # columns that have a picture
-LISTED = 400  # columns in the table
-NAMED = 18  # letters of a name in a box of columns
-SHORT, FULL = 20, 1000  # letters of a name in the table of regions, and on hover
+MAX_VALUES = 100_000  # coordinates of cells in the file
+PICTURED = 60  # columns that have a figure
+LISTED = 400  # rows of a table
+NAMED, SHORT, FULL = 18, 20, 1000  # characters of a name in a box, in the table of regions, and on hover
+FILE_NAME = 60  # characters
 BARS = 36
 STATISTICS = (
-    "Left: the bars are samples of the reference itself, the line is the new rows. Right: each statistic by itself exceeds 1 in 5 "
-    "of 100 samples without any change; the verdict takes all of them together. Circles are the maximum mean discrepancy (MMD) at "
-    "a bandwidth. Diamonds are standardised: each principal component of the difference is divided by its variance plus λ times "
-    "the largest variance. So rare directions count too, the more the smaller λ."
+    "Left: the distribution of the distance without drift (bars) and the distance of the new rows (line). Right: each statistic "
+    "relative to its 95 % quantile without drift; the p-value combines all of them. Circles are the maximum mean discrepancy (MMD) "
+    "at a bandwidth. Diamonds are standardised: each principal component is divided by its variance plus λ times the largest "
+    "variance, so that a small λ gives weight to directions of small variance."
 )
 COLUMNS = (
-    "Columns with the smallest p-values come first. Grey is the reference, the line is now. The bars at the ends of a picture hold "
-    "everything beyond it."
+    "Columns with the smallest p-values come first. Grey is the reference, the red line the new rows. The bars at both ends hold "
+    "all rows beyond them."
 )
 
 
@@ -62,12 +66,7 @@ def write_drift(path: _archive.Path_, result: DriftResult, *, about: Mapping[str
     about : plain values to show with it: "command", "sources", "notes", "versions", and any others
     """
     shown = drift_figure(result)
-    answer = "Drift" if result.drift else "No drift found"
-    settings = {
-        "Level": percent(result.alpha),
-        "Draws of chance": count(len(shown.by_chance)),
-        "Permuted": result.exact,
-    }
+    answer = "Drift" if result.drift else "No drift"
     write_page(
         path,
         f"{answer} in {count(result.n_samples, 'new row')}",
@@ -78,92 +77,90 @@ def write_drift(path: _archive.Path_, result: DriftResult, *, about: Mapping[str
             aside(_meaning(result)),
         ),
         [
-            _chance(shown),
-            _where(shown),
+            _distance(shown),
+            _regions(shown),
             _columns(shown),
-            Section("seen", "The smallest change that would be found", [_seen(result)]),
+            Section("power", "Power of the test", [f"Power: {drift_words.seen(result)}. Smaller changes may not be detected."]),
         ],
         ["two_columns.js", "drift.js"],
         about=about,
-        settings=settings,
+        settings={
+            "Level": percent(result.alpha),
+            "Resamples under the null hypothesis": count(len(shown.by_chance)),
+            "By permutation": result.exact,
+        },
         data={"drift": result.drift},
     )
 
 
 def _cards(shown: DriftFigure) -> list[Card]:
-    found = shown.result
-    changed = [each for each in shown.columns if each.change.p_value <= found.alpha]
-    first = Markup(", ".join(named(each.change.name) for each in changed[:3]) + (", …" if len(changed) > 3 else "."))
-    share, shift = found.detectable_share, found.detectable_shift
-    seeing = Card("Could be seen", "hardly anything", "So few rows show no change for sure; test more of them.")
-    if math.isfinite(share):
-        moved = "" if shift is None or not math.isfinite(shift) else f", or all rows shifted by {shift:.2g} standard deviations"
-        seeing = Card("Could be seen", percent(share), f"Of the rows gone elsewhere would have been found 8 times in 10{moved}.")
+    result = shown.result
+    changed = [each.change.name for each in shown.columns if each.change.p_value <= result.alpha]
+    first = Markup(", ".join(named(name) for name in changed[:3]) + (", …" if len(changed) > 3 else "."))
+    proportion, shift = result.detectable_share, result.detectable_shift
+    power = Card("Detectable", "nothing", "Too few rows to detect any change with 80 % power; test more rows.")
+    if math.isfinite(proportion):
+        shifted = (
+            "" if shift is None or not math.isfinite(shift) else f", or a shift of all rows by {shift:.2g} standard deviations"
+        )
+        power = Card("Detectable", percent(proportion), f"The smallest outlier group that is detected with 80 % power{shifted}.")
     return [
-        Card("p-value", p_told(found.p_value), f"The level of the test is {found.alpha:.2g}."),
-        Card("Apart", f"{shown.seen:.2g}", f"Chance alone stays below {found.chance:.2g} in 95 of 100 cases."),
+        Card("p-value", p_told(result.p_value), f"The significance level is {result.alpha:.2g}."),
+        Card("Distance", f"{shown.seen:.2g}", f"95 % quantile without drift: {result.chance:.2g}; range 0 to 1.41."),
         Card(
             "Columns changed",
             f"{len(changed)} of {len(shown.names)}",
-            first if changed else "None by itself, as far as so many rows can tell.",
+            first if changed else "No single column changed significantly.",
         ),
-        seeing,
+        power,
     ]
 
 
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:] + "."
-
-
-def _meaning(found: DriftResult) -> str:
-    rows = f"{count(found.n_samples, 'new row')} were compared with {count(found.n_reference, 'row')} of the reference"
-    if found.drift:
-        return f"{rows}. Chance alone makes so large a difference in less than {percent(found.alpha)} of all samples: it is drift."
+def _meaning(result: DriftResult) -> str:
+    rows = f"{count(result.n_samples, 'new row')} were compared with {count(result.n_reference, 'row')} of the reference."
+    if result.drift:
+        return f"{rows} Without drift, so large a difference has a probability below {percent(result.alpha)}."
     return (
-        f"{rows}. A difference is called drift where chance alone makes one as large in less than {percent(found.alpha)} of all "
-        "samples. That none was found does not say that there is none: below is how small a change could have been seen."
+        f"{rows} A difference is significant if its probability without drift is below {percent(result.alpha)}. Small changes may "
+        "not be detected; the smallest detectable ones are at the end."
     )
 
 
-def _chance(shown: DriftFigure) -> Section:
+def _distance(shown: DriftFigure) -> Section:
     """The distance and all statistics, compared with their distributions under the null hypothesis."""
     counts, edges = np.histogram(shown.by_chance, BARS)
-    chance = {
+    null = {
         "starts": edges[:-1].tolist(),
         "width": float(edges[1] - edges[0]),
         "shares": (counts / counts.sum()).tolist(),
         "seen": shown.seen,
         "usual": shown.result.chance,
     }
-    label = "The distance that was seen, compared with those that chance alone makes"
-    every = "The distance at every bandwidth, as multiples of what chance allows"
+    label = "The distance, compared with its distribution without drift"
+    every = "The distance at every bandwidth, relative to its 95 % quantile without drift"
     drawn = [
-        plot("chance", label, "medium", "How far apart", small("at the median distance of rows")),
-        plot("looks", every, "medium", "At every bandwidth", small("1 is what chance allows")),
+        plot("chance", label, "medium", "Distance", small("MMD at the median distance of rows")),
+        plot("looks", every, "medium", "Every statistic", small("1 is the 95 % quantile without drift")),
     ]
-    blocks = [f"Distance: {told.apart(shown.result)}.", grid(drawn), aside(STATISTICS)]
-    return Section("chance", "Against chance", blocks, {"chance": chance, "looks": [vars(each) for each in shown.looks]})
+    blocks = [f"Distance: {drift_words.apart(shown.result)}.", grid(drawn), aside(STATISTICS)]
+    return Section(
+        "chance", "Distance and null distribution", blocks, {"chance": null, "looks": [vars(each) for each in shown.looks]}
+    )
 
 
-def _where(shown: DriftFigure) -> Section:
-    """The map of the cells and the regions that gained or lost rows."""
-    kept, pair = _embedded(shown), _first_pair(shown)
+def _regions(shown: DriftFigure) -> Section:
+    """The map of the cells, and the regions that gained or lost rows."""
+    kept = min(len(shown.names), max(2, MAX_VALUES // len(shown.places)))
+    pair = list(shown.pair) if max(shown.pair) < kept else [0, 1]
     boxes = []
     if len(shown.names) > 1:
         options = [(k, shown.names[k]) for k in range(kept)]
         boxes = [choice("across", "Across", options, pair[0], NAMED), choice("up", "Up", options, pair[1], NAMED)]
-    text = "No single region gained or lost rows for sure. Red gained, blue lost; what is shown may be chance alone."
+    text = "No single region changed significantly. Red cells gained rows, blue cells lost rows, within sampling variation."
     if shown.regions:
         many = count(len(shown.regions), "region")
-        text = f"{many} gained or lost rows for sure, at a level that holds for all of them together. Red gained, blue lost."
-    label = "Map of the cells, coloured by the share of rows that they gained or lost"
-    blocks = [
-        text,
-        controls(boxes, "Columns of the map") if boxes else "",
-        plot("map", label, "tall", "Cells that gained and lost", small(name="most")),
-        aside(name="drawn"),
-        _regions(shown),
-    ]
+        text = f"{many} changed significantly, corrected for their number. Red cells gained rows, blue cells lost rows."
+    label = "Map of the cells, coloured by the proportion of rows that they gained or lost"
     data = {
         "names": list(shown.names[:kept]),
         "pair": pair,
@@ -180,26 +177,23 @@ def _where(shown: DriftFigure) -> Section:
                 "before": each.before,
                 "after": each.after,
                 "columns": [shown.names.index(name) for name in each.columns],
-                "told": told.change(each),
+                "told": drift_words.change(each),
             }
             for each in shown.regions
         ],
     }
-    return Section("where", "Where", blocks, data)
+    blocks = [
+        text,
+        controls(boxes, "Columns of the map") if boxes else "",
+        plot("map", label, "tall", "Cells that gained or lost rows", small(name="most")),
+        aside(name="drawn"),
+        _region_table(shown.regions, shown.names),
+    ]
+    return Section("where", "Regions", blocks, data)
 
 
-def _embedded(shown: DriftFigure) -> int:
-    """The number of columns in the map, limited by the size of the file."""
-    return min(len(shown.names), max(2, MOST_VALUES // len(shown.places)))
-
-
-def _first_pair(shown: DriftFigure) -> list[int]:
-    """The columns that the map shows first: those that changed most, if the file has them."""
-    return list(shown.pair) if max(shown.pair) < _embedded(shown) else [0, 1]
-
-
-def _regions(shown: DriftFigure) -> Markup:
-    if not shown.regions:
+def _region_table(regions: Sequence[Region], names: Sequence[str]) -> Markup:
+    if not regions:
         return Markup("")
     rows = [
         [
@@ -208,44 +202,29 @@ def _regions(shown: DriftFigure) -> Markup:
             percent(each.before),
             percent(each.after),
             p_told(each.p_value, ""),
-            _place(each, shown.names),
+            cut(*(drift_words.place(each, names, longest).removeprefix("near ") for longest in (SHORT, FULL))),
         ]
-        for k, each in enumerate(shown.regions)
+        for k, each in enumerate(regions)
     ]
-    return table(["region", "change", "before", "now", "p", "where"], rows, "Regions that gained or lost, the surest first")
-
-
-def _place(region: Region, names: Sequence[str]) -> Markup:
-    """The centre of a region, with the full names of columns on hover."""
-    return cut(*(told.place(region, names, longest).removeprefix("near ") for longest in (SHORT, FULL)))
+    return table(["region", "change", "before", "now", "p", "centre"], rows, "Regions that gained or lost rows, by p-value")
 
 
 def _columns(shown: DriftFigure) -> Section:
-    drawn = [
-        plot(f"column-{k}", f"{name} before and now", "small", named(name), small(_direction(each, shown.result.alpha)))
-        for k, each in enumerate(shown.columns[:PICTURED])
-        for name in [each.change.name]
-    ]
-    rest = f"Pictures of {len(drawn)} columns of {len(shown.names)}." if len(drawn) < len(shown.names) else ""
-    data = [
-        {
-            "edges": None if each.edges is None else each.edges.tolist(),
-            "values": None if each.values is None else each.values.tolist(),
-            "before": each.before.tolist(),
-            "after": each.after.tolist(),
-        }
-        for each in shown.columns[:PICTURED]
-    ]
-    blocks = [COLUMNS, joined([pictures(drawn, rest), folded("As a table", _table(shown))])]
-    return Section("columns", "Column by column", blocks, {"columns": data})
-
-
-def _direction(each: ColumnFigure, alpha: float) -> str:
-    sure = p_told(each.change.p_value)
-    return f"{each.change.direction}, {sure}" if each.change.p_value <= alpha else f"no change for sure, {sure}"
-
-
-def _table(shown: DriftFigure) -> Markup:
+    alpha, drawn, data = shown.result.alpha, [], []
+    for k, each in enumerate(shown.columns[:PICTURED]):
+        change = each.change
+        direction = change.direction if change.p_value <= alpha else "not significant"
+        caption = small(f"{direction}, {p_told(change.p_value)}")
+        drawn.append(plot(f"column-{k}", f"{change.name} before and now", "small", named(change.name), caption))
+        data.append(
+            {
+                "edges": None if each.edges is None else each.edges.tolist(),
+                "values": None if each.values is None else each.values.tolist(),
+                "before": each.before.tolist(),
+                "after": each.after.tolist(),
+            }
+        )
+    rest = f"Figures of {len(drawn)} columns of {len(shown.names)}." if len(drawn) < len(shown.names) else ""
     rows = [
         [
             change.name,
@@ -255,10 +234,118 @@ def _table(shown: DriftFigure) -> Markup:
         ]
         for change in (each.change for each in shown.columns[:LISTED])
     ]
-    head = ["column", "p", "direction", "median before", "now", "middle half before", "now"]
-    return table(head, rows, "Every column, its p-value corrected for their number (Holm)")
+    head = ["column", "p", "direction", "median before", "now", "interquartile range before", "now"]
+    every = table(head, rows, "Every column, with p-values corrected for their number (Holm)")
+    return Section("columns", "Columns", [COLUMNS, joined([pictures(drawn, rest), folded("As a table", every)])], {"columns": data})
 
 
-def _seen(found: DriftResult) -> str:
-    text = _sentence(told.seen(found))
-    return f"{text} Smaller changes, or changes of another kind, may have been missed; more rows show smaller ones."
+@dataclass(frozen=True)
+class Alarm:
+    """An alarm: the row at which it was raised, and (row, low, high) of the start of the change, or None."""
+
+    row: int
+    since: tuple[int, int, int] | None
+
+
+@dataclass(frozen=True)
+class WatchedFile:
+    """A file that a monitor has read: the number of its first row among all rows, its rows, and the largest statistic."""
+
+    name: str
+    first: int
+    rows: int
+    highest: float
+
+
+def write_watch(
+    path: _archive.Path_,
+    monitor: Any,
+    files: Sequence[WatchedFile] = (),
+    *,
+    alarms: Sequence[Alarm] | None = None,
+    history: Mapping[str, Sequence[float]] | None = None,
+    about: Mapping[str, Any] | None = None,
+) -> None:
+    """Write the report of a monitor: one HTML file that opens offline.
+
+    Parameters
+    ----------
+    path : where to, usually with the ending .html
+    monitor : DriftMonitor
+    files : the files it has read, in order; may be omitted
+    alarms : all alarms, if the monitor was reset after some; by default its own
+    history : "row" and "statistic" over all rows, if the monitor was reset; by default its own
+    about : plain values to show with it: "command", "sources", "notes", "versions", and any others
+    """
+    if alarms is None:
+        alarms = [] if monitor.alarmed_at_ is None else [Alarm(int(monitor.alarmed_at_), monitor.since_)]
+    history = monitor.history_ if history is None else history
+    rows = files[-1].first + files[-1].rows if files else monitor.n_seen_
+    answer, among, windows = "Drift" if alarms else "No drift", f"in {count(rows, 'row')}", monitor.windows
+    cards = _watch_cards(monitor, rows, files, alarms, max(history["statistic"], default=0.0))
+    data = {
+        "rows": [int(row) for row in history["row"]],
+        "statistics": [float(value) for value in history["statistic"]],
+        "files": [{"name": each.name, "first": int(each.first)} for each in files],
+        "alarms": [
+            {"row": int(each.row), "since": None if each.since is None else [int(row) for row in each.since]} for each in alarms
+        ],
+    }
+    text = (
+        "The statistic is the largest difference of any window of recent rows from the reference. It raises an alarm at 1; without "
+        f"drift there is one false alarm in {count(monitor.ert)} rows on average."
+    )
+    write_page(
+        path,
+        f"{answer} {among}",
+        hero(verdict(answer, bool(alarms), among), [count(len(files), "file") if files else ""], cards),
+        [
+            Section(
+                "time", "Statistic over the rows", [text, plot("time", "The statistic over the rows, with the threshold")], data
+            ),
+            Section("alarms", "Alarms", [_alarm_table(alarms)]),
+            Section("files", "Files", [_file_table(files)]),
+        ],
+        ["watch.js"],
+        about=about,
+        settings={"Windows": f"{windows[0]:,} to {windows[-1]:,} rows", "Run length without drift": f"{count(monitor.ert)} rows"},
+    )
+
+
+def _watch_cards(monitor: Any, rows: int, files: Sequence[WatchedFile], alarms: Sequence[Alarm], highest: float) -> list[Card]:
+    watched = Card("Watched", count(rows), "Rows, in the order of their arrival.")
+    level = Card("Largest statistic", f"{highest:.2f}", "An alarm is raised at 1.")
+    if not alarms:
+        return [watched, level, Card("False alarms", f"1 in {count(monitor.ert)}", "Rows, on average, without drift.")]
+    first = alarms[0]
+    third = Card("Alarms", count(len(alarms)), "The figures here are those of the first.") if len(alarms) > 1 else level
+    if first.since is None:
+        return [watched, Card("Alarm at row", f"{first.row:,}", "The start of the change is unknown."), third]
+    row, low, high = first.since
+    inside = [each for each in files if each.first <= row]
+    where = f"Row {row - inside[-1].first:,} of {shortened(inside[-1].name, FILE_NAME)}. " if inside else ""
+    return [
+        watched,
+        Card("Start of the change", f"row {row:,}", f"{where}95 % confidence interval {low:,} to {high:,}."),
+        Card("Delay", count(max(first.row - row + 1, 0)), "Rows from the start of the change to the alarm."),
+        third,
+    ]
+
+
+def _alarm_table(alarms: Sequence[Alarm]) -> Markup:
+    if not alarms:
+        return sentence("No alarm was raised.")
+    rows = [
+        [f"{each.row:,}", *(["—"] * 3 if each.since is None else [f"{row:,}" for row in each.since])] for each in alarms[:LISTED]
+    ]
+    return table(["at row", "start", "lower end", "upper end"], rows, "Alarms, with the start of each change and its 95 % interval")
+
+
+def _file_table(files: Sequence[WatchedFile]) -> Markup:
+    if not files:
+        return sentence("The rows came from no files.")
+    rows = [
+        [named(each.name, FILE_NAME), f"{each.first:,}", f"{each.rows:,}", f"{max(each.highest, 0.0):.2f}"]
+        for each in files[:LISTED]
+    ]
+    return table(["file", "first row", "rows", "largest statistic"], rows, "Files in the order in which they were watched")

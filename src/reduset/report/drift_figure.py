@@ -1,7 +1,7 @@
-"""The numbers of the pictures of a drift test, and their display for matplotlib; the report embeds the same numbers.
+"""The numbers of the figures of a drift test, for the report and for a display for matplotlib.
 
-A column is shown as proportions in bars of equal width. The reference has finer bins; their proportions are spread evenly between
-their ends. One more bar at either end holds everything beyond the picture.
+A column is shown as proportions in bars of equal width. The reference has finer bins, whose proportions are spread evenly between
+their ends. One more bar at each end holds all rows beyond.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from reduset._describe import shortened
 from reduset._drawing import axes
 from reduset._messages import printable
 from reduset._types import Array
@@ -21,31 +22,30 @@ from reduset.drift.regions import Cells, Region
 from reduset.drift.result import DriftResult
 from reduset.drift.words import distances_by_chance
 from reduset.report.displays import ACCENT, QUIET, SHADE, MatplotlibDisplay, positions
-from reduset.report.words import shortened
 
 BARS = 32
 ENDS = (0.005, 0.995)  # quantiles of both samples, between which a column is shown
-REACHED = 4.0  # largest distance of a picture's ends from the quartiles, in interquartile ranges
+MAX_REACH = 4.0  # distance of the ends of a figure from the quartiles, in interquartile ranges
 CONFIDENCE = 0.95
-FULL_COLOUR = 6.0  # standard deviations of a cell's share by chance, below which no cell has the strongest colour
+FULL_COLOUR = 6.0  # standard deviations of sampling variation of a cell, at which the strongest colour begins at the earliest
 KINDS = ("map", "column", "columns", "chance")
-LARGEST = 260.0  # area of the largest cell's marker, in points²
+LARGEST_AREA = 260.0  # of the marker of the largest cell, in points²
 DEVIATIONS = 2.0  # from the centre of a region to its outline
 TURNS = 65  # points of an outline
-RANKED = 20  # columns in a picture of all
-LEAST = 1e-16  # smallest p-value that is drawn
+RANKED = 20  # columns in a figure of all
+SMALLEST_P = 1e-16  # that is drawn
 
 
 @dataclass(frozen=True)
 class Look:
-    """One of the statistics: its bandwidth, and the distance of the rows relative to the null hypothesis.
+    """One of the statistics: its bandwidth, and the distance relative to the null hypothesis.
 
     Attributes
     ----------
     width : the bandwidth, in units of the columns' spreads
     ridge : λ of a standardised statistic, in which each principal component is divided by its variance plus λ times the largest
         one; None for the plain maximum mean discrepancy
-    ratio : the distance over what chance keeps it below, 95 times in 100
+    ratio : the distance relative to its 95 % quantile under the null hypothesis
     """
 
     width: float
@@ -59,11 +59,11 @@ class ColumnFigure:
 
     Attributes
     ----------
-    change : what its test found
+    change : the result of its test
     position : of the column among all
-    edges : (b + 1,) of equally wide bars; None where the column has few values
-    values : (b,) those values; None else
-    before, after : shares of the rows; (b + 2,) with those beyond either end first and last, (b + 1,) with all others last
+    edges : (b + 1,) of equally wide bars; None for a column of few values
+    values : (b,) these values; None for other columns
+    before, after : proportions of the rows; (b + 2,) with those beyond the ends first and last, (b + 1,) with all others last
     """
 
     change: ColumnChange
@@ -80,14 +80,14 @@ class DriftFigure:
 
     Attributes
     ----------
-    result : what it is of
+    result : DriftResult
     names : of the d columns
-    seen, by_chance : the distance, and (B,) what chance alone makes of it
+    seen, by_chance : the distance, and (B,) its distribution under the null hypothesis
     looks : all statistics
-    places : (m, d) of the cells: the means of their rows, before or after, whichever are more
-    before, after : (m,) the shares of rows in them
-    regions : those that gained or lost
-    columns : all, those that changed most surely first
+    places : (m, d) of the cells: the means of their rows in the sample that has more
+    before, after : (m,) proportions of the rows in the cells
+    regions : that gained or lost rows
+    columns : all, by p-value
     """
 
     result: DriftResult
@@ -103,26 +103,26 @@ class DriftFigure:
 
     @property
     def change(self) -> Array:
-        """(m,) what each cell gained, or lost below 0."""
+        """(m,) what each cell gained or lost."""
         return self.after - self.before
 
     @property
     def most(self) -> float:
-        """The change of the strongest colour: the largest, or one that chance does not make."""
+        """The change of the strongest colour: the largest, and at least a multiple of the sampling variation."""
         both = (self.before + self.after) / 2
         noise = sum(1 / each for each in self.result.comparison.rows)
         return float(max(np.abs(self.change).max(), FULL_COLOUR * np.sqrt((both * (1 - both)).max() * noise)))
 
     @property
     def pair(self) -> tuple[int, ...]:
-        """The two columns in which most is to be seen: those of the surest region, then those that changed most surely."""
-        told = [self.names.index(name) for region in self.regions[:1] for name in region.columns]
-        ranked = dict.fromkeys([*told, *(each.position for each in self.columns)])
+        """The two columns of the map: those of the first region, then those of the smallest p-values."""
+        first = [self.names.index(name) for region in self.regions[:1] for name in region.columns]
+        ranked = dict.fromkeys([*first, *(each.position for each in self.columns)])
         return tuple(sorted(list(ranked)[:2])) if len(self.names) > 1 else (0,)
 
 
 def drift_figure(result: DriftResult) -> DriftFigure:
-    """Of what a test found."""
+    """Of a result."""
     if not isinstance(result, DriftResult):
         raise TypeError(f"result must be a DriftResult, got {type(result).__name__}; it is what DriftTest.test returns")
     seen = result.comparison
@@ -146,7 +146,7 @@ def drift_figure(result: DriftResult) -> DriftFigure:
 
 
 def _places(atoms: Array, before: Cells, after: Cells) -> Array:
-    """(m, d) where the rows of each cell are; a crowd far outside is nearest to an atom at the rim, and not there."""
+    """(m, d) means of the rows of each cell: rows far outside are nearest to an atom at the edge, but not close to it."""
     gained = (after.shares > before.shares)[:, None]
     shares = np.where(gained[:, 0], after.shares, before.shares)[:, None]
     sums = np.where(gained, after.by_cell()[0], before.by_cell()[0])
@@ -154,7 +154,7 @@ def _places(atoms: Array, before: Cells, after: Cells) -> Array:
 
 
 def _looks(features: FeatureMap, difference: Array, drawn: Array) -> tuple[Look, ...]:
-    kernel = KernelStatistics()  # columns have figures of their own
+    kernel = KernelStatistics()
     usual = np.quantile(kernel.values(features, drawn), CONFIDENCE, axis=0)
     ratios = np.sqrt(kernel.values(features, difference) / np.maximum(usual, np.finfo(float).tiny))
     widths = dict(zip(features.octaves, features.bandwidths.tolist(), strict=True))
@@ -163,7 +163,7 @@ def _looks(features: FeatureMap, difference: Array, drawn: Array) -> tuple[Look,
 
 
 def column_figure(change: ColumnChange, k: int, bins: ColumnBins, before: Array, after: Array) -> ColumnFigure:
-    """Column k from the shares of its bins: below, at and between edges in turn."""
+    """Column k from the proportions of its bins: below, at and between edges in turn."""
     edges = bins.edges[k]
     if bins.listed[k]:
         shares = (np.append(each[1::2], each[::2].sum()) for each in (before, after))
@@ -174,9 +174,9 @@ def column_figure(change: ColumnChange, k: int, bins: ColumnBins, before: Array,
 
 
 def _bar_ends(bins: ColumnBins, k: int, both: Array) -> Array:
-    """(b + 1,) where bars end: between two quantiles, and not much farther out than the middle half reaches."""
+    """(b + 1,) ends of bars: between two quantiles, at most `MAX_REACH` interquartile ranges from the quartiles."""
     low, quarter, half, high = (bins.quantile(k, both, q) for q in (ENDS[0], 0.25, 0.75, ENDS[1]))
-    reach = REACHED * (half - quarter)
+    reach = MAX_REACH * (half - quarter)
     if reach > 0:
         low, high = max(low, quarter - reach), min(high, half + reach)
     if high <= low:  # nearly all rows have one value
@@ -185,14 +185,14 @@ def _bar_ends(bins: ColumnBins, k: int, both: Array) -> Array:
 
 
 def _rebinned(edges: Array, shares: Array, places: Array) -> Array:
-    """(b + 2,) the shares below, between and above the places, evenly spread inside of each bin.
+    """(b + 2,) the proportions below, between and above the places, spread evenly inside each bin.
 
-    What lies below the first edge and above the last has no end of its own, and counts as beyond.
+    Rows below the first edge and above the last count as beyond.
     """
     ends = np.cumsum(shares)
-    # the law rises at an edge by what lies at it: twice the same place, before and after the rise
-    grid, law = np.repeat(edges, 2), ends[:-1]
-    below = np.interp(places, grid, law, left=0.0, right=float(ends[-1]))
+    # the distribution function jumps at an edge, so each edge occurs twice: before and after the jump
+    grid, distribution = np.repeat(edges, 2), ends[:-1]
+    below = np.interp(places, grid, distribution, left=0.0, right=float(ends[-1]))
     below[places >= edges[-1]] = ends[-2]
     below[places <= edges[0]] = ends[0]
     return np.diff(np.concatenate([[0.0], below, [ends[-1]]]))
@@ -200,11 +200,11 @@ def _rebinned(edges: Array, shares: Array, places: Array) -> Array:
 
 @dataclass(eq=False, repr=False)
 class DriftDisplay(MatplotlibDisplay):
-    """A test of drift: where rows came and went, and what became of the columns.
+    """A test of drift: regions and columns that changed.
 
     Parameters
     ----------
-    figure : DriftFigure, the numbers
+    figure : DriftFigure
     columns : one or two positions of columns, those of the map
 
     Examples
@@ -224,20 +224,20 @@ class DriftDisplay(MatplotlibDisplay):
 
     @classmethod
     def from_result(cls, result: DriftResult, columns: Any = None) -> Self:
-        """Of what `DriftTest.test` returns; ``columns`` are one or two, by name or position: the telling ones if not given."""
+        """Of a result of `DriftTest.test`; ``columns`` are one or two, by name or position, by default those that changed most."""
         shown = drift_figure(result)
         return cls(shown, list(shown.pair) if columns is None else positions(columns, shown.names))
 
     def plot(self, ax: Any = None, kind: str = "map", **kw: Any) -> Self:
-        """Draw it, on axes given or new.
+        """Draw it on ``ax`` or new axes.
 
         Parameters
         ----------
         ax : matplotlib axes, optional
-        kind : "map", cells and regions that gained (red) or lost; "column", the first of the columns before and after; "columns",
-            all of them by how surely they changed; "chance", the distance beside what chance alone makes
-        **kw : as of ``Axes.scatter`` for the map, ``Axes.stairs`` or ``Axes.bar`` for a column, ``Axes.barh`` for all,
-            ``Axes.hist`` for chance
+        kind : "map", cells and regions that gained (red) or lost rows (blue); "column", the first of the columns before and now;
+            "columns", all columns by p-value; "chance", the distance and its distribution without drift
+        **kw : options of ``Axes.scatter`` for the map, ``Axes.stairs`` or ``Axes.bar`` for a column, ``Axes.barh`` for all columns,
+            ``Axes.hist`` for the distribution
         """
         self._check(kind, KINDS)
         ax = axes(ax)
@@ -252,7 +252,7 @@ class DriftDisplay(MatplotlibDisplay):
         y = shown.places[order, pair[1]] if len(pair) > 1 else shown.change[order]
         looks = {
             "c": shown.change[order],
-            "s": np.maximum(LARGEST * larger[order] / max(float(larger.max()), 1e-300), 3.0),
+            "s": np.maximum(LARGEST_AREA * larger[order] / max(float(larger.max()), 1e-300), 3.0),
             "cmap": "RdBu_r",
             "vmin": -shown.most,
             "vmax": shown.most,
@@ -260,7 +260,7 @@ class DriftDisplay(MatplotlibDisplay):
             "linewidths": 0.5,
         }
         cells = ax.scatter(shown.places[order, pair[0]], y, **looks | kw)
-        ax.figure.colorbar(cells, ax=ax, label="share of all rows gained or lost")
+        ax.figure.colorbar(cells, ax=ax, label="proportion of rows gained or lost")
         turns = np.linspace(0.0, 2 * np.pi, TURNS)
         for number, region in enumerate(shown.regions, 1):
             centre, reach = np.append(region.centre[pair], 0.0), np.append(DEVIATIONS * region.extent[pair], 0.0)
@@ -269,17 +269,17 @@ class DriftDisplay(MatplotlibDisplay):
             ax.plot(*([each] for each in centre[:2]), "+", color="black")
             ax.annotate(str(number), centre[:2], xytext=(4, 4), textcoords="offset points", fontweight="bold")
         names = [_plain(shown.names[k]) for k in pair]
-        ax.set(xlabel=names[0], ylabel=names[1] if len(names) > 1 else "share gained or lost")
+        ax.set(xlabel=names[0], ylabel=names[1] if len(names) > 1 else "proportion gained or lost")
 
     def _column(self, ax: Any, kw: dict[str, Any]) -> None:
         each = next(each for each in self.figure.columns if each.position == self.columns[0])
         (_steps if each.values is None else _bars)(ax, each, kw)
-        ax.set(xlabel=_plain(each.change.name), ylabel="share of the rows", title=_plain(each.change.direction))
+        ax.set(xlabel=_plain(each.change.name), ylabel="proportion of rows", title=_plain(each.change.direction))
         ax.legend()
 
     def _columns(self, ax: Any, kw: dict[str, Any]) -> None:
         ranked, alpha = self.figure.columns[:RANKED], self.figure.result.alpha
-        sure = np.asarray([-np.log10(max(each.change.p_value, LEAST)) for each in ranked])
+        sure = np.asarray([-np.log10(max(each.change.p_value, SMALLEST_P)) for each in ranked])
         colours = [ACCENT if each.change.p_value <= alpha else SHADE for each in ranked]
         places = np.arange(len(ranked))
         ax.barh(places, sure, **{"color": colours} | kw)
@@ -291,20 +291,20 @@ class DriftDisplay(MatplotlibDisplay):
         ax.invert_yaxis()
         ax.margins(x=0.45)
         ax.set_xlim(left=0)
-        ax.set_xlabel("how sure: −log₁₀ of the p-value")
+        ax.set_xlabel("−log₁₀ p-value")
 
     def _chance(self, ax: Any, kw: dict[str, Any]) -> None:
         shown = self.figure
-        ax.hist(shown.by_chance, **{"bins": 36, "color": SHADE, "label": "by chance alone"} | kw)
-        ax.axvline(shown.result.chance, color=QUIET, linestyle="--", linewidth=1, label="95 of 100 by chance")
-        ax.axvline(shown.seen, color=ACCENT, label="seen")
+        ax.hist(shown.by_chance, **{"bins": 36, "color": SHADE, "label": "without drift"} | kw)
+        ax.axvline(shown.result.chance, color=QUIET, linestyle="--", linewidth=1, label="95 % quantile without drift")
+        ax.axvline(shown.seen, color=ACCENT, label="new rows")
         ax.set(xlabel="distance", yticks=[])
         ax.set_xlim(left=0)
         ax.legend()
 
 
 def _steps(ax: Any, each: ColumnFigure, kw: dict[str, Any]) -> None:
-    """Shares between equally distant places, and at either end of what lies beyond."""
+    """Proportions in bars of equal width, and beyond both ends."""
     edges = np.asarray(each.edges)
     width = edges[1] - edges[0]
     ends = np.concatenate([[edges[0] - width], edges, [edges[-1] + width]])
@@ -313,7 +313,7 @@ def _steps(ax: Any, each: ColumnFigure, kw: dict[str, Any]) -> None:
 
 
 def _bars(ax: Any, each: ColumnFigure, kw: dict[str, Any]) -> None:
-    """Shares of few values side by side; the last bar is all others, if there are any."""
+    """Proportions of few values next to each other; the last bar is all others, if there are any."""
     values = np.asarray(each.values)
     kept = len(values) + (each.before[-1] + each.after[-1] > 0)
     places, titles = np.arange(kept), [*(f"{value:.4g}" for value in values), "other"][:kept]
@@ -324,5 +324,5 @@ def _bars(ax: Any, each: ColumnFigure, kw: dict[str, Any]) -> None:
 
 
 def _plain(name: str) -> str:
-    """A name as matplotlib shows it: dollars are no formulas."""
+    """A name for matplotlib, in which dollars begin no formula."""
     return shortened(printable(name)).replace("$", r"\$")

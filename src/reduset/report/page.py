@@ -1,14 +1,16 @@
-"""One HTML file that needs nothing else: a head, sections of blocks, and the origin of the numbers.
+"""Reports: one HTML file that needs nothing else, made of blocks (titles, sentences, cards, figures, choices, tables).
 
-Numbers and names for scripts are JSON in which no character could end the element they stand in. A Content-Security-Policy lets
-only the scripts run that were written here (by SHA-256), and forbids every request: a name that slipped through would still be
-shown, not run.
+A block is a function that returns markup; every text is escaped when it is put into one. A new block is one function here.
+
+Numbers and names for scripts are JSON in which no character could end the element around them. A Content-Security-Policy allows
+only the scripts of the report (by SHA-256) and forbids every request.
 """
 
 from __future__ import annotations
 
 import base64
 import hashlib
+import html
 import importlib.util
 import json
 import platform
@@ -16,19 +18,272 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import metadata, resources
 from pathlib import Path
+from string import Template
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reduset import _archive
+from reduset._describe import shortened
 from reduset._messages import printable
-from reduset.report.blocks import Markup, joined, markup, pairs, sentence
+from reduset.report.words import Card, count, plain
 
+LONG, LONG_TITLE = 40, 24  # characters of a cell, and of a column title, that are shown
+DRAWN_AT_ONCE = 12  # figures of columns; the others are drawn when they are unfolded
 VERSIONED = ("reduset", "numpy", "scipy", "scikit-learn", "numba", "plotly")
 POLICY = "default-src 'none'; script-src {}; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'"
-KNOWN = {"command": "Command", "sources": "Sources", "notes": "Notes", "versions": "Versions"}
+ORIGIN = {"command": "Command", "sources": "Sources", "notes": "Notes", "versions": "Versions"}
 LABELS = {"selection": "Atoms chosen by", "weighting": "Weights", "reached": "Goal reached", "timings": "Seconds"}
+
+
+class Markup(str):
+    """Text that is HTML already; any other is escaped when it is put into a page."""
+
+
+def markup(template: str, **parts: Any) -> Markup:
+    """A template with its ``$parts`` filled in, escaped unless they are markup."""
+    escaped = {name: part if isinstance(part, Markup) else html.escape(printable(part, lines=True)) for name, part in parts.items()}
+    return Markup(Template(template).substitute(escaped))
+
+
+def joined(parts: Iterable[Markup], between: str = "") -> Markup:
+    """One after the other."""
+    return Markup(between.join(parts))
+
+
+def _attribute(name: str, value: str) -> Markup:
+    return markup(f' {name}="$value"', value=value) if value else Markup("")
+
+
+# Titles
+
+
+def hero(title: Markup, data: Sequence[Any], shown: Iterable[Card], *blocks: Any, lead: str = "") -> Markup:
+    """The head of a report: its title, a line on the data, a sentence, the cards, and further blocks."""
+    return markup(
+        '<section class="hero">\n<h1>$title</h1>\n<p class="from">$data</p>\n$lead$cards\n$blocks\n</section>\n',
+        title=title,
+        data=joined((markup("<span>$text</span>", text=text) for text in data if text), " "),
+        lead=sentence(lead, "lead") if lead else Markup(""),
+        cards=cards(shown),
+        blocks=joined((block for block in blocks if block), "\n"),
+    )
+
+
+def reduced(before: int, noun: str, after: int, piece: str) -> Markup:
+    """A title that compares sizes: 1,200 rows → 40 atoms."""
+    return markup(
+        '<span>$n <small>$nouns</small></span> <span><span class="arrow" role="img" aria-label="to">→</span> '
+        '<span class="accent">$m <small>$pieces</small></span></span>',
+        n=count(before),
+        nouns=noun if before == 1 else f"{noun}s",
+        m=count(after),
+        pieces=piece if after == 1 else f"{piece}s",
+    )
+
+
+def verdict(text: str, alarm: bool, about: str) -> Markup:
+    """A title that states a verdict, in red if it is an alarm."""
+    kind = Markup(' class="accent"') if alarm else ""
+    return markup("<span$kind>$text</span> <small>$about</small>", kind=kind, text=text, about=about)
+
+
+def cards(shown: Iterable[Card]) -> Markup:
+    """The main figures."""
+    card = '<div class="card"><dt>$title</dt><dd><strong>$figure</strong><p>$meaning</p></dd></div>'
+    return markup('<dl class="cards">$cards</dl>', cards=joined(markup(card, **vars(each)) for each in shown))
+
+
+# Sentences and names
+
+
+def sentence(text: Any, kind: str = "", name: str = "") -> Markup:
+    """A paragraph; one with a name may be empty, for a script to fill."""
+    return markup("<p$kind$name>$text</p>", kind=_attribute("class", kind), name=_attribute("id", name), text=text)
+
+
+def aside(text: Any = "", name: str = "") -> Markup:
+    """A paragraph in small letters; nothing if it has neither text nor a name."""
+    return sentence(text, "aside", name) if text or name else Markup("")
+
+
+def notice(text: str) -> Markup:
+    """A highlighted paragraph; nothing for no text."""
+    return sentence(text, "notice") if text else Markup("")
+
+
+def small(text: Any = "", name: str = "") -> Markup:
+    """Text in small letters, in a caption; text with a name is written by a script."""
+    return markup('<span class="aside"$name>$text</span>', name=_attribute("id", name), text=text)
+
+
+def listed(texts: Sequence[str]) -> Markup:
+    """Notes as a list; nothing for none."""
+    rows = joined(markup("<li>$text</li>", text=text) for text in texts)
+    return markup('<ul class="notes">$rows</ul>', rows=rows) if texts else Markup("")
+
+
+def folded(title: str, content: Markup, name: str = "") -> Markup:
+    """A block that is shown when its title is clicked."""
+    block = "<details$name><summary>$title</summary>$content</details>"
+    return markup(block, name=_attribute("id", name), title=title, content=content)
+
+
+def named(name: Any, longest: int = 32) -> Markup:
+    """A name, without its middle if it is long: the full name is then shown on hover."""
+    if isinstance(name, Markup):
+        return name
+    return cut(shortened(str(name), longest), str(name))
+
+
+def cut(short: str, full: str) -> Markup:
+    """A short text, with the full one on hover if they differ."""
+    if short == full:
+        return markup("$short", short=short)
+    return markup('<span class="cut" title="$full">$short</span>', full=full, short=short)
+
+
+def columns_of(names: Sequence[Any], shown: int = 8) -> Markup:
+    """The number of columns and the first names."""
+    more = f" and {len(names) - shown} more" if len(names) > shown else ""
+    many = f"{len(names)} columns" if len(names) > 1 else "One column"
+    return markup("$many: $names$more", many=many, names=joined((named(name) for name in names[:shown]), ", "), more=more)
+
+
+def pairs(values: Mapping[str, Any]) -> Markup:
+    """Names with their values."""
+    row = "<div><dt>$name</dt><dd>$value</dd></div>"
+    rows = joined(markup(row, name=name, value=plain(value)) for name, value in values.items())
+    return markup('<dl class="pairs">$rows</dl>', rows=rows)
+
+
+# Figures and choices
+
+
+def plot(name: str, label: str, size: str = "", caption: Any = "", more: Any = "", controls: Any = "") -> Markup:
+    """A frame that a script draws a figure in.
+
+    Parameters
+    ----------
+    name : of the element
+    label : the content of the figure, for screen readers
+    size : "", "small", "medium", "tall", "square" or "heat"
+    caption, more : above the figure, on the left and on the right; ``more`` in small letters
+    controls : boxes below the caption
+    """
+    head = markup("<figcaption>$caption $more</figcaption>", caption=caption, more=more) if caption else ""
+    return markup(
+        '<figure>$head$controls<div class="$kind" id="$name" role="img" aria-label="$label"></div></figure>',
+        head=head,
+        controls=controls,
+        kind=f"plot {size}".strip(),
+        name=name,
+        label=label,
+    )
+
+
+def grid(figures: Iterable[Markup], columns: str = "two") -> Markup:
+    """Figures next to each other, "two" or "three" in a row."""
+    return markup('<div class="grid $columns">$figures</div>', columns=columns, figures=joined(figures, "\n"))
+
+
+def pictures(shown: Sequence[Markup], rest: str = "") -> Markup:
+    """A small figure for each column, most of them folded, and a sentence about columns without one."""
+    parts = [grid(shown[:DRAWN_AT_ONCE], "three")]
+    if len(shown) > DRAWN_AT_ONCE:
+        parts.append(folded(f"{len(shown) - DRAWN_AT_ONCE} more columns", grid(shown[DRAWN_AT_ONCE:], "three"), "more"))
+    return joined([*parts, aside(rest)])
+
+
+def choice(name: str, title: str, options: Iterable[tuple[Any, str]], chosen: Any = None, longest: int = 40) -> Markup:
+    """A box of (value, text) to choose from; long texts lack their middle, and are shown on hover."""
+    return selection(name, title, ((value, shortened(text, longest), text) for value, text in options), chosen)
+
+
+def selection(name: str, title: str, options: Iterable[tuple[Any, str, str]], chosen: Any = None) -> Markup:
+    """A box of (value, text, text on hover) to choose from."""
+    shown = joined(
+        markup(
+            '<option value="$value" title="$full"$chosen>$text</option>',
+            value=value,
+            full=full,
+            chosen=Markup(" selected" if value == chosen else ""),
+            text=text,
+        )
+        for value, text, full in options
+    )
+    box = '<label class="choice"><span>$title</span><select id="$name">$options</select></label>'
+    return markup(box, title=title, name=name, options=shown)
+
+
+def controls(boxes: Iterable[Markup], about: str) -> Markup:
+    """Boxes to choose from, next to each other."""
+    return markup('<div class="controls still" role="group" aria-label="$about">$boxes</div>', about=about, boxes=joined(boxes))
+
+
+# Tables
+
+
+def table(
+    head: Iterable[Any],
+    rows: Iterable[Sequence[Any]],
+    caption: str,
+    high: bool = False,
+    name: str = "",
+    data: Iterable[Mapping[str, Any]] | None = None,
+) -> Markup:
+    """A table, which scrolls inside its frame if it is wider than the screen.
+
+    Parameters
+    ----------
+    head : titles of columns
+    rows : cells; the first is the title of its row
+    caption : above the table
+    high : whether it scrolls vertically as well
+    name : of the frame
+    data : values by name for each row, for a script
+    """
+    body = []
+    cells = [list(row) for row in rows]
+    for (first, *rest), values in zip(cells, [{}] * len(cells) if data is None else data, strict=True):
+        body.append(
+            markup(
+                '<tr$values><th scope="row">$first</th>$rest</tr>\n',
+                values=joined(_attribute(f"data-{key}", str(value)) for key, value in values.items()),
+                first=named(first, LONG),
+                rest=joined(_cell(cell) for cell in rest),
+            )
+        )
+    return markup(
+        '<div class="$kind"$name tabindex="0" role="region" aria-label="$caption"><table><caption>$caption</caption>'
+        "<thead><tr>$titles</tr></thead><tbody>$body</tbody></table></div>",
+        kind="wide high" if high else "wide",
+        name=_attribute("id", name),
+        caption=caption,
+        titles=joined(markup('<th scope="col">$title</th>', title=named(title, LONG_TITLE)) for title in head),
+        body=joined(body),
+    )
+
+
+class Cell(Markup):
+    """A whole cell of a table."""
+
+
+def red(text: str) -> Cell:
+    """A cell in red."""
+    return Cell(markup('<td class="over">$text</td>', text=text))
+
+
+def _cell(cell: Any) -> Markup:
+    """A cell of a table; a long text is shown on hover."""
+    if isinstance(cell, Cell):
+        return cell
+    title = _attribute("title", str(cell)) if not isinstance(cell, Markup) and len(str(cell)) > LONG else ""
+    return markup("<td$title>$cell</td>", title=title, cell=cell)
+
+
+# The page
 
 
 @dataclass(frozen=True)
@@ -40,7 +295,7 @@ class Section:
     name : of the element
     title : shown above the blocks
     blocks : in their order; texts become sentences, empty ones are omitted
-    data : what the scripts of the section read
+    data : values that the scripts of the section read
     """
 
     name: str
@@ -50,13 +305,9 @@ class Section:
 
     def markup(self) -> Markup:
         """The section as an element of the page."""
-        blocks = joined((each if isinstance(each, Markup) else sentence(each) for each in self.blocks if each), "\n")
-        return markup(
-            '<section aria-labelledby="$name-title">\n<h2 id="$name-title">$title</h2>\n$blocks\n</section>\n',
-            name=self.name,
-            title=self.title,
-            blocks=blocks,
-        )
+        blocks = joined((block if isinstance(block, Markup) else sentence(block) for block in self.blocks if block), "\n")
+        template = '<section aria-labelledby="$name-title">\n<h2 id="$name-title">$title</h2>\n$blocks\n</section>\n'
+        return markup(template, name=self.name, title=self.title, blocks=blocks)
 
 
 def write_page(
@@ -81,26 +332,26 @@ def write_page(
     sections : in their order; markup goes between sections as it is, None is omitted
     scripts : files of this package that follow ``common.js``
     about, settings : how to make the report again, the last section
-    data : what the scripts read, in addition to the data of the sections
-    plots : whether pictures need plotly
+    data : values for scripts, in addition to the data of the sections
+    plots : whether figures need plotly
     """
-    parts = [each for each in sections if each is not None]
-    parts.append(Section("origin", "Where it came from", [origin(about, settings or {})]))
+    parts = [part for part in sections if part is not None]
+    parts.append(Section("origin", "How to make it again", [origin(about, settings or {})]))
     known = dict(data or {})
-    for each in parts:
-        known |= each.data if isinstance(each, Section) else {}
-    body = joined([head, *(each.markup() if isinstance(each, Section) else each for each in parts)], "\n")
+    for part in parts:
+        known |= part.data if isinstance(part, Section) else {}
+    body = joined([head, *(part.markup() if isinstance(part, Section) else part for part in parts)], "\n")
     write(path, title, body, known, ["common.js", *scripts], plots)
 
 
 def write(
     path: _archive.Path_, title: str, body: Markup, data: Mapping[str, Any], scripts: Iterable[str], plots: bool = True
 ) -> None:
-    """Write a page: its body, the data its scripts read, and the scripts, files of this package, in their order."""
+    """Write a page: its body, the data of its scripts, and the scripts, files of this package, in their order."""
     theme = as_script(file("theme.js"))
-    # in a function, so that nothing of a report gets in the way of plotly, or the other way round
-    own = as_script('(() => {\n"use strict";\n' + "\n".join(map(file, scripts)) + "\n})();")
-    running = [theme, *([as_script(plotly_script())] if plots else []), own]
+    # a function keeps names apart from those of plotly
+    script = as_script('(() => {\n"use strict";\n' + "\n".join(map(file, scripts)) + "\n})();")
+    running = [theme, *([as_script(plotly_script())] if plots else []), script]
     digests = " ".join(f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'" for text in running)
     whole = markup(
         file("page.html"),
@@ -123,8 +374,8 @@ def file(name: str) -> str:
 
 def plotly_script() -> str:
     """plotly.js, from the plotly package, which itself is not imported."""
-    found = importlib.util.find_spec("plotly")
-    folders = found.submodule_search_locations if found is not None else None
+    spec = importlib.util.find_spec("plotly")
+    folders = spec.submodule_search_locations if spec is not None else None
     script = Path(next(iter(folders))) / "package_data" / "plotly.min.js" if folders else None
     if script is None or not script.is_file():
         raise ImportError("a report needs plotly, which is not installed: pip install 'reduset[report]'")
@@ -138,62 +389,54 @@ def packed(array: NDArray[Any], kind: str = "f4") -> dict[str, Any]:
 
 
 def finite(values: Any) -> Any:
-    """Numbers as JSON has them: None for those that are not finite."""
-    listed = np.asarray(values, np.float64)
-    found = listed.astype(object)
-    found[~np.isfinite(listed)] = None
-    return found.tolist()
+    """Numbers for JSON, with None for those that are not finite."""
+    numbers = np.asarray(values, np.float64)
+    shown = numbers.astype(object)
+    shown[~np.isfinite(numbers)] = None
+    return shown.tolist()
 
 
 def as_json(value: Any) -> str:
-    """JSON that may stand inside a script element: no character of it can end that, or begin a comment."""
-    text = json.dumps(_shown(value), ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    """JSON that may stand inside a script element: no character of it can end the element, or begin a comment."""
+    text = json.dumps(_printable(value), ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def _shown(value: Any) -> Any:
+def _printable(value: Any) -> Any:
     """The same with every text as it may be shown."""
     if isinstance(value, Mapping):
-        return {printable(name): each if name == "base64" else _shown(each) for name, each in value.items()}
+        return {printable(name): part if name == "base64" else _printable(part) for name, part in value.items()}
     if isinstance(value, list | tuple):
-        return [_shown(each) for each in value]
+        return [_printable(part) for part in value]
     return printable(value, lines=True) if isinstance(value, str) else value
 
 
 def as_script(text: str) -> str:
-    """A script that may stand inside a script element, its meaning kept: these only occur in texts and comments."""
+    """A script that may stand inside a script element with the same meaning: these occur only in texts and comments."""
     return text.replace("\r\n", "\n").replace("\r", "\n").replace("</script", "<\\/script").replace("<!--", "\\x3c!--")
 
 
 def origin(about: Mapping[str, Any] | None, settings: Mapping[str, Any]) -> Markup:
-    """How to make the report again: the command, the sources, the versions, and everything else that is known."""
+    """How to make the report again: the command, settings, sources, notes and versions."""
     about = dict(about or {})
     parts = []
     if about.get("command"):
         parts.append(markup('<pre class="command" tabindex="0"><code>$command</code></pre>', command=about["command"]))
-    shown = {label: about[key] for key, label in KNOWN.items() if key != "command" and about.get(key)}
-    shown |= {
-        LABELS.get(str(key), _capital(str(key))): value
-        for key, value in about.items()
-        if key not in KNOWN
-        and value not in ("", None, {}, [])
-        and (key, value) != ("compensate", True)  # of FCS files, a note states it
-    }
+    shown = {_label(name): value for name, value in settings.items()}
+    shown |= {label: about[key] for key, label in ORIGIN.items() if key != "command" and about.get(key)}
+    for key, value in about.items():  # `compensate` is stated by a note
+        if key not in ORIGIN and value not in ("", None, {}, []) and (key, value) != ("compensate", True):
+            shown[LABELS.get(str(key), _label(str(key)))] = value
     if "versions" not in about:
-        shown["Versions"] = versions()
-    parts.append(pairs({_capital(name): value for name, value in settings.items()} | shown))
+        versions = {name: _version(name) for name in VERSIONED}
+        shown["Versions"] = {"python": platform.python_version()} | {name: version for name, version in versions.items() if version}
+    parts.append(pairs(shown))
     return joined(parts)
 
 
-def _capital(name: str) -> str:
-    """A name of an option as a label."""
+def _label(name: str) -> str:
+    """The name of an option as a label."""
     return name[:1].upper() + name[1:].replace("_", " ")
-
-
-def versions() -> dict[str, str]:
-    """Versions of Python and of the packages that the figures depend on."""
-    found = {name: _version(name) for name in VERSIONED}
-    return {"python": platform.python_version()} | {name: version for name, version in found.items() if version}
 
 
 def _version(name: str) -> str | None:

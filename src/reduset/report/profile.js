@@ -25,12 +25,12 @@ function fineFigure(step) {
   traces.push(drawn({ name: pieces(shown.size), y: shown.errors, legendrank: 1, line: { color: colour("accent"), width: 3 } }));
   if (shown.finest !== null) {
     traces.push({
-      name: `within ${percent(tol)}: ${digits(shown.finest, 3)} and more`, x: [bandwidths[0], shown.finest, shown.finest], y: [tol, tol, floor], mode: "lines",
+      name: `at most ${percent(tol)} from bandwidth ${digits(shown.finest, 3)} on`, x: [bandwidths[0], shown.finest, shown.finest], y: [tol, tol, floor], mode: "lines",
       line: { color: colour("ink"), dash: "dash", width: 1.5 }, hoverinfo: "skip", cliponaxis: false, legendrank: 5,
     });
   }
   if (shown.own !== null && shown.own[1] > 0) {
-    traces.push({ name: "at the kernel's own bandwidth", x: [shown.own[0]], y: [shown.own[1]], mode: "markers", marker: { size: 9, color: colour("accent") }, hoverinfo: "skip", legendrank: 6, showlegend: !phone.matches });
+    traces.push({ name: "at the bandwidth of the kernel", x: [shown.own[0]], y: [shown.own[1]], mode: "markers", marker: { size: 9, color: colour("accent") }, hoverinfo: "skip", legendrank: 6, showlegend: !phone.matches });
   }
   const ticks = errorTicks([least, most]);
   return {

@@ -93,5 +93,5 @@ function nameDots(id, names, places, left) {
 
 /** What is to be done where names found no room. */
 const sayNameless = (id, count) => {
-  byId(id).textContent = count === 0 ? "" : `${count} ${count === 1 ? "name finds" : "names find"} no room: ${touch ? "touch a dot for its name" : "point at a dot for its name, or draw a frame around some to come nearer"}.`;
+  byId(id).textContent = count === 0 ? "" : `${count} ${count === 1 ? "name is" : "names are"} not shown for lack of space: ${touch ? "touch a dot for its name" : "hover over a dot for its name, or drag a rectangle to zoom in"}.`;
 };

@@ -1,6 +1,6 @@
-"""The report of a segmented image: before and after, where the segments end, and how large they are.
+"""The report of a segmented image: before and after, the borders of the segments, and their sizes.
 
-Images larger than a screen are shown smaller: pixels are averaged in squares, labels taken from the middle of each.
+Images larger than a screen are shown smaller: pixels are averaged in squares, and labels are those of the middle of each.
 """
 
 from __future__ import annotations
@@ -15,18 +15,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reduset import _archive
-from reduset.certificate.certificate import at_bandwidth
+from reduset.certificate import at_bandwidth
 from reduset.io import need
 from reduset.modes import Segmentation, pixels
 from reduset.report import words
-from reduset.report.blocks import Markup, aside, hero, joined, markup, reduced
-from reduset.report.page import Section, write_page
+from reduset.report.page import Markup, Section, aside, hero, joined, markup, reduced, write_page
 from reduset.report.words import Card, count, percent
 
-LONGEST = 900  # pixels of a side that is shown
-LISTED = 24
+LONGEST = 900  # pixels of a side
+LISTED = 24  # segments
 BORDER = (255, 255, 255)
-COMPARED = "Move the handle: the image as it was on the left, each segment in its mean colour on the right."
+COMPARED = "Move the handle: the image is on the left, the image with each segment in its mean colour on the right."
 WIPE = """<figure>
 <div class="wipe" id="wipe">
 <img src="$after" alt="The image after: each segment in its mean colour">
@@ -78,14 +77,16 @@ def write_segmentation(
             Section("images", "Before and after", [COMPARED, markup(WIPE, before=data_uri(small), after=data_uri(flat))]),
             Section(
                 "segments",
-                "Where the segments end",
+                "Borders of the segments",
                 [
-                    markup('<p id="pointed" aria-live="polite">Point at a pixel for its segment.</p>'),
+                    markup('<p id="pointed" aria-live="polite">Hover over a pixel for its segment.</p>'),
                     markup(SEGMENTS, borders=data_uri(with_borders(small, few)), labels=data_uri(coded(few))),
                 ],
                 {"sizes": sizes.tolist(), "width": few.shape[1], "height": few.shape[0]},
             ),
-            Section("sizes", "How large they are", ["Each in its own colour, the largest first.", _sizes(after, labels, sizes)]),
+            Section(
+                "sizes", "Sizes of the segments", ["Each in its mean colour, the largest first.", _sizes(after, labels, sizes)]
+            ),
         ],
         ["segmentation.js"],
         about=about,
@@ -103,11 +104,11 @@ def data_uri(image: NDArray[np.uint8]) -> str:
 
 
 def as_bytes(image: Any) -> NDArray[np.uint8]:
-    """An image in 8 bits a channel, as a screen shows it."""
+    """An image in 8 bits a channel."""
     array = pixels(image, colours_only=True)
     if array.dtype == np.uint8:
         return array
-    if array.dtype.kind == "f":  # floats are shares of white, or, where they go far beyond, levels of 8 bits
+    if array.dtype.kind == "f":  # floats go to 1, or to 255 if some are above 2
         array = array * (255 if float(np.abs(array).max()) <= 2 else 1)
     elif array.dtype.kind == "b":
         array = array * 255.0
@@ -117,7 +118,7 @@ def as_bytes(image: Any) -> NDArray[np.uint8]:
 
 
 def shrunk(image: NDArray[np.uint8], step: int) -> NDArray[np.uint8]:
-    """The mean of every square of step × step pixels; those at the end may be smaller."""
+    """The mean of every square of step × step pixels; squares at the edge may be smaller."""
     if step == 1:
         return image
     height, width = image.shape[:2]
@@ -128,7 +129,7 @@ def shrunk(image: NDArray[np.uint8], step: int) -> NDArray[np.uint8]:
 
 
 def borders(labels: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Pixels whose right or lower neighbour is of another segment."""
+    """Pixels whose right or lower neighbour belongs to another segment."""
     found = np.zeros(labels.shape, bool)
     found[:, :-1] |= labels[:, 1:] != labels[:, :-1]
     found[:-1] |= labels[1:] != labels[:-1]
@@ -136,7 +137,7 @@ def borders(labels: NDArray[np.int64]) -> NDArray[np.bool_]:
 
 
 def with_borders(image: NDArray[np.uint8], labels: NDArray[np.int64]) -> NDArray[np.uint8]:
-    """The image in darker grey, the borders of its segments bright."""
+    """The image in dark grey with white borders of its segments."""
     grey = image[:, :, :3].mean(axis=2, keepdims=True)
     drawn = np.repeat(np.rint(0.55 * grey), 3, axis=2).astype(np.uint8)
     drawn[borders(labels)] = BORDER
@@ -156,15 +157,15 @@ def _cards(segmentation: Segmentation, sizes: NDArray[np.int64]) -> list[Card]:
         Card(
             "Segments",
             count(segmentation.count),
-            f"Half of all pixels lie in the largest {half}." if half > 1 else "Half of all pixels lie in the largest.",
+            f"The largest {half} have half of all pixels." if half > 1 else "The largest has half of all pixels.",
         ),
         replace(words.lost(segmentation.certificate, "pixel"), title=f"Error of the density{at}"),
-        Card("Largest", percent(largest), "Of all pixels, in one segment."),
+        Card("Largest", percent(largest), "The proportion of pixels in the largest segment."),
     ]
 
 
 def _sizes(after: NDArray[np.uint8], labels: NDArray[np.int64], sizes: NDArray[np.int64]) -> Markup:
-    """The largest segments as bars in their colours, and the size of the others together."""
+    """The largest segments as bars in their colours, and the total of the others."""
     order = np.argsort(-sizes, kind="stable")[:LISTED]
     first = np.unique(labels, return_index=True)[1]
     colours = after.reshape(-1, after.shape[2])[first]
@@ -191,4 +192,4 @@ def _sizes(after: NDArray[np.uint8], labels: NDArray[np.int64], sizes: NDArray[n
     if not left:
         return rest
     share = 1 - float(sizes[order].sum()) / float(sizes.sum())
-    return joined([rest, aside(f"and {count(left)} more, {percent(share)} of all pixels together")])
+    return joined([rest, aside(f"and {count(left)} more with {percent(share)} of all pixels")])

@@ -1,21 +1,31 @@
-"""The report of a sketch: what was done, every column before and after, the weights, the radius and the error at every scale."""
+"""The report of a sketch: every column before and after, the statistics, the weights, the radius and the error at every scale.
+
+Columns of 0 and 1 that encode categories are one figure of the column of categories. Both histograms of a column have the same
+bars, as proportions of the weight. Rows are counted block by block, so memory does not grow beyond the table that is given.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from reduset import _archive, _validate
 from reduset._describe import percent as error_percent
+from reduset._describe import shortened, significant
 from reduset._frames import table_weights
-from reduset._types import PointsLike, WeightsLike
-from reduset.report import words
-from reduset.report.blocks import (
+from reduset._types import Array, Floats, PointsLike, WeightsLike
+from reduset.io import DAYS, ONEHOT, ORDINAL, Encoder, parse_encoding
+from reduset.model import histograms
+from reduset.report.compression import error_by_bandwidth, profile_data
+from reduset.report.figures import drawn_profile
+from reduset.report.page import (
     DRAWN_AT_ONCE,
     LONG,
     Markup,
+    Section,
     choice,
     columns_of,
     controls,
@@ -29,24 +39,22 @@ from reduset.report.blocks import (
     reduced,
     small,
     table,
+    write_page,
 )
-from reduset.report.compression import error_by_bandwidth, profile_data
-from reduset.report.figures import drawn_profile
-from reduset.report.page import Section, write_page
-from reduset.report.sketch_figure import SketchColumn, sketch_columns, weights_figure
-from reduset.report.words import Card, count, percent, plain, shortened
-from reduset.sketching import Sketch
-from reduset.sketching.columns import MAXIMUM, MINIMUM
+from reduset.report.words import Card, count, percent, plain, roughly
+from reduset.sketching import Change, Sketch
+from reduset.sketching.columns import MAXIMUM, MEAN, MINIMUM, PROPORTION, SPREAD
 from reduset.sketching.tables import TableRows
 
-PICTURED = 60  # columns that have a picture
+PICTURED = 60  # columns that have a figure
 LISTED = 2000  # statistics in the table
-MOST_BARS = 30  # categories of a picture, the most frequent
+MAX_BARS = 30  # categories of a figure, the most frequent
+WEIGHT_BARS = 30
 NAMED = 8  # columns in a sentence
-DIVIDED = 6  # columns whose scale is named
+SCALED = 6  # columns whose scale is printed
 ROUNDING = 1e-9  # standard deviations
 SHOWN = 5e-5  # standard deviations, of four digits
-CLEARLY = 2.0  # differences above this multiple of random rows' are red
+RED_RATIO = 2.0  # differences above this multiple of random rows' are red
 
 
 def write_sketch(
@@ -90,6 +98,9 @@ def write_sketch(
         columns.sort(key=lambda each: -abs(each.largest.difference) if each.largest is not None else 0.0)
     given = dict(about or {})
     notes = given.pop("notes", sketch.notes or table.notes) or []
+    groups = {}
+    if sketch.groups is not None:
+        groups["Groups"] = f"{len(np.unique(sketch.groups)):,}, sketched separately; their proportions are exact"
     write_page(
         path,
         f"{count(sketch.n_samples, 'row')} → {count(sketch.size, 'weighted row')}",
@@ -98,78 +109,177 @@ def write_sketch(
             [plain(given.get("sources") or []), columns_of(titles)],
             _cards(sketch, columns),
             listed(notes),
-            lead=_done(sketch, columns),
+            lead=_lead(sketch, columns),
         ),
         [_pictures(columns), _table(sketch, columns), _weights(sketch)],
         ["profile.js", "sketch.js"],
         about=given,
-        settings={"Kernel": repr(sketch.mean.kernel), "Seconds": sketch.timings} | _groups(sketch),
+        settings={"Kernel": repr(sketch.mean.kernel), "Seconds": sketch.timings} | groups,
         data={"piece": "sketch row"},
     )
 
 
-def _column(each: SketchColumn) -> dict[str, Any]:
-    labels, before, after = each.labels, each.before, each.after
-    if labels is not None and len(labels) > MOST_BARS:
-        rest = len(labels) - MOST_BARS
-        labels = (*labels[:MOST_BARS], f"{rest} others")
-        before, after = (np.append(part[:MOST_BARS], part[MOST_BARS:].sum()) for part in (before, after))
-    return {
-        "labels": None if labels is None else list(labels),
-        "edges": None if each.edges is None else each.edges.tolist(),
-        "before": before.tolist(),
-        "after": after.tolist(),
-        "date": each.is_date,
-    }
+@dataclass(frozen=True)
+class SketchColumn:
+    """One column before and after, as proportions of the weight.
+
+    Attributes
+    ----------
+    name : of the column of the table
+    labels : of separate bars, for categories and for few values; None for a histogram
+    edges : (b + 1,) the ends of a histogram's bars; None for separate bars
+    before, after : (b,) of all rows and of the sketch; of a histogram (b + 2,) with those below and above all bars
+    is_date : whether ``edges`` are days since 1970-01-01
+    scale : the transform of its values, "" for none
+    changes : its statistics
+    """
+
+    name: str
+    labels: tuple[str, ...] | None
+    edges: Array | None
+    before: Array
+    after: Array
+    is_date: bool
+    scale: str
+    changes: tuple[Change, ...]
+
+    @property
+    def largest(self) -> Change | None:
+        """The statistic with the largest difference, without minimum and maximum."""
+        others = [each for each in self.changes if each.statistic not in (MINIMUM, MAXIMUM)]
+        return max(others, key=lambda each: abs(each.difference), default=None)
+
+    def statistic(self, change: Change) -> str:
+        """The name of a statistic; that of a column of 0 and 1 is the proportion of its category."""
+        if change.column != self.name and change.column.startswith(f"{self.name}="):
+            return f"{PROPORTION} of {change.column.removeprefix(f'{self.name}=')}"
+        return change.statistic
+
+    def text(self, change: Change, value: float) -> str:
+        """The value of a statistic: proportions as percentages, dates as dates."""
+        if self.statistic(change).startswith(PROPORTION):
+            return f"{100 * value:.4g} %"
+        if self.is_date and change.statistic != SPREAD:
+            return date_of(value)
+        return f"{float(f'{value:.6g}'):,.6g}" if abs(value) < 1000 or abs(value) >= 1e12 else f"{value:,.0f}"
+
+    def data(self) -> dict[str, Any]:
+        """The values of its figure, for a script."""
+        labels, before, after = self.labels, self.before, self.after
+        if labels is not None and len(labels) > MAX_BARS:
+            labels = (*labels[:MAX_BARS], f"{len(labels) - MAX_BARS} others")
+            before, after = (np.append(part[:MAX_BARS], part[MAX_BARS:].sum()) for part in (before, after))
+        return {
+            "labels": None if labels is None else list(labels),
+            "edges": None if self.edges is None else self.edges.tolist(),
+            "before": before.tolist(),
+            "after": after.tolist(),
+            "date": self.is_date,
+        }
 
 
-def _done(sketch: Sketch, columns: Sequence[SketchColumn]) -> str:
-    """What was done, in plain sentences."""
+def date_of(days: float) -> str:
+    """A date, with the time of day unless it is midnight."""
+    try:
+        text = str(np.datetime64(round(days * 86_400), "s"))
+    except (OverflowError, ValueError):  # beyond the calendar
+        return f"{days:g} days"
+    return text.removesuffix("T00:00:00").replace("T", " ")
+
+
+def sketch_columns(
+    sketch: Sketch,
+    rows: Floats,
+    weights: Array | None,
+    names: Sequence[str],
+    encoding: Mapping[str, Any],
+    scales: Mapping[str, str],
+) -> list[SketchColumn]:
+    """Every column of the table, in its order; categories that are columns of 0 and 1 as one."""
+    encoders = parse_encoding(dict(encoding) or None)[1]
+    homes = {title: each for each in encoders.values() if each.way == ONEHOT for title in each.titles}
+    changes: dict[str, list[Change]] = {name: [] for name in names}
+    for change in sketch.columns:
+        changes[change.column].append(change)
+    numeric = [j for j, name in enumerate(names) if name not in homes]
+    counted = dict(zip(numeric, histograms(rows, weights, numeric), strict=True))
+    total = float(len(rows) if weights is None else weights.sum())
+    columns: dict[str, SketchColumn] = {}
+    for j, name in enumerate(names):
+        if name in homes:
+            home = homes[name]
+            if home.column not in columns:
+                columns[home.column] = _categories(home, changes)
+            continue
+        bars, before = counted[j]
+        after = bars.counted(np.asarray(rows[sketch.indices, j], np.float64), sketch.weights)
+        encoder, parts = encoders.get(name), (before / total, after / float(sketch.weights.sum()))
+        is_date, labels = encoder is not None and encoder.way == DAYS, None
+        if bars.values is not None:
+            if encoder is not None and encoder.way == ORDINAL:
+                labels = tuple(str(encoder.known[int(value)]) for value in bars.values)
+            else:
+                labels = tuple(date_of(value) if is_date else f"{value:.6g}" for value in bars.values)
+            others = any(part[-1] > 0 for part in parts)  # rows of other values
+            labels = (*labels, "other") if others else labels
+            last = None if others else -1
+            parts = parts[0][1:last], parts[1][1:last]
+        columns[name] = SketchColumn(name, labels, bars.edges, *parts, is_date, scales.get(name, ""), tuple(changes[name]))
+    return list(columns.values())
+
+
+def _categories(encoder: Encoder, changes: Mapping[str, list[Change]]) -> SketchColumn:
+    """A column of categories, the most frequent first; the mean of a column of 0 and 1 is a proportion."""
+    labels = [str(label) for label in encoder.known]
+    means = [next(each for each in changes[title] if each.statistic.startswith((PROPORTION, MEAN))) for title in encoder.titles]
+    order = sorted(range(len(means)), key=lambda k: -means[k].all_rows)
+    before, after = (np.array([getattr(means[k], name) for k in order]) for name in ("all_rows", "sketch"))
+    return SketchColumn(
+        encoder.column, tuple(labels[k] for k in order), None, before, after, False, "", tuple(means[k] for k in order)
+    )
+
+
+def _lead(sketch: Sketch, columns: Sequence[SketchColumn]) -> str:
+    """The reduction, and the units of distances."""
     n, m = count(sketch.n_samples, "row"), count(sketch.size)
     text = f"{m} of {n} were kept as they are. Each has the weight of the rows that it represents."
     units = getattr(sketch.mean.kernel, "units", None)
     if units is None:
-        return f"{text} Distances are in the units of the {'transformed values' if _scaled(columns) else 'columns'}."
+        return f"{text} Distances are in the units of the {'transformed values' if _transformed(columns) else 'columns'}."
     names = list(dict.fromkeys(each.column for each in sketch.columns))
-    told = [f"{shortened(name)} by {words.figures(unit)}" for name, unit in zip(names, units[:DIVIDED], strict=False)]
-    return f"{text} For distances, columns were divided: {', '.join(told)}{' and so on' if len(names) > DIVIDED else ''}."
+    scales = [f"{shortened(name)} / {significant(unit)}" for name, unit in zip(names, units[:SCALED], strict=False)]
+    return f"{text} Distances are in units of the columns' scales: {', '.join(scales)}{', …' if len(names) > SCALED else ''}."
 
 
 def _cards(sketch: Sketch, columns: Sequence[SketchColumn]) -> list[Card]:
     n, m = sketch.n_samples, sketch.size
-    found = [
-        Card("Kept", "all" if m >= n else f"1 in {words.roughly(n / m)}", f"{percent(m / n)} of the rows, each with a weight.")
-    ]
-    able = [(each, each.largest) for each in columns if each.largest is not None]
-    if able:
-        column, change = max(able, key=lambda pair: abs(pair[1].difference) if pair[1] is not None else 0.0)
+    shown = [Card("Kept", "all" if m >= n else f"1 in {roughly(n / m)}", f"{percent(m / n)} of the rows, each with a weight.")]
+    changes = [(each, each.largest) for each in columns if each.largest is not None]
+    if changes:
+        column, change = max(changes, key=lambda pair: abs(pair[1].difference) if pair[1] is not None else 0.0)
         if change is not None:
-            what = f"standard deviations: the {column.statistic(change)} of {shortened(column.name)}"
-            random = f"{m:,} random rows: {change.random_rows:.2g} on average." if np.isfinite(change.random_rows) else ""
-            exact = f" Exact with the weights: {_and(sketch.exact)}." if sketch.exact else ""
-            found.append(Card("Largest change", f"{abs(change.difference):.2g}", f"{what}. {random}{exact}"))
-    found.append(Card("Error", error_percent(sketch.error).replace(" ", "\N{NO-BREAK SPACE}"), _error(sketch)))
+            text = f"standard deviations: the {column.statistic(change)} of {shortened(column.name)}."
+            text += f" {m:,} random rows: {change.random_rows:.2g} on average." if np.isfinite(change.random_rows) else ""
+            if sketch.exact:
+                *first, last = sketch.exact
+                text += f" Exact with the weights: {' and '.join(filter(None, [', '.join(first), last]))}."
+            shown.append(Card("Largest change", f"{abs(change.difference):.2g}", text))
+    shown.append(Card("Error", error_percent(sketch.error).replace(" ", "\N{NO-BREAK SPACE}"), _error(sketch)))
     if sketch.radius is not None:
-        scaled = getattr(sketch.mean.kernel, "unit_covariance", None) is not None
-        units = "in units of the columns' scales: the" if scaled else "The"
-        meaning = f"{units} largest distance of a row to its nearest row of the sketch."
-        found.append(Card("Radius", f"{sketch.radius:.3g}", meaning[0].upper() + meaning[1:]))
-    return found
+        is_scaled = getattr(sketch.mean.kernel, "unit_covariance", None) is not None
+        text = f"The largest distance of a row to its nearest row of the sketch{', in units of scales' if is_scaled else ''}."
+        shown.append(Card("Radius", f"{sketch.radius:.3g}", text))
+    return shown
 
 
 def _error(sketch: Sketch) -> str:
     """The error with its bandwidth and interval."""
     width = getattr(sketch.mean.kernel, "width", None) if sketch.resolution is None else sketch.resolution
-    text = "Of the kernel density" + (f" at bandwidth {width:.3g}" if width is not None else "")
-    low, high = sketch.certificate.interval
-    if sketch.certificate.method != "exact":
-        text += f", between {percent(low)} and {percent(high)} with {words.confidence(sketch.certificate)} confidence"
+    certificate, text = sketch.certificate, "Of the kernel density" + (f" at bandwidth {width:.3g}" if width is not None else "")
+    if certificate.method != "exact":
+        low, high = certificate.interval
+        text += f", {percent(certificate.confidence)} confidence interval {percent(low)} to {percent(high)}"
     return f"{text}." if sketch.resolution is None else f"{text}. At most {percent(sketch.tol)} at all larger bandwidths."
-
-
-def _and(names: Sequence[str]) -> str:
-    *first, last = names
-    return f"{', '.join(first)} and {last}" if first else last
 
 
 def _pictures(columns: Sequence[SketchColumn]) -> Section:
@@ -180,48 +290,33 @@ def _pictures(columns: Sequence[SketchColumn]) -> Section:
             f"{each.name}: proportions of all rows and of the weighted sketch",
             "small",
             named(each.name),
-            small(_aside(each)),
+            small(_caption(each)),
         )
         for k, each in enumerate(columns[:PICTURED])
     ]
-    rest = f"Pictures of {PICTURED} columns of {len(columns)}." if len(columns) > PICTURED else ""
-    text = "Grey bars are all rows, red is the weighted sketch, counted in the same bars. Nothing is smoothed. "
+    rest = f"Figures of {PICTURED} columns of {len(columns)}." if len(columns) > PICTURED else ""
+    text = "Grey bars are all rows, red is the weighted sketch, counted in the same bars. "
     text += "Columns that changed most come first. " if len(columns) > DRAWN_AT_ONCE else ""
     text += "A hatched bar at an end holds all rows beyond it."
-    data = {"columns": [_column(each) for each in columns[:PICTURED]]}
-    return Section("columns", "Column by column", [text, pictures(drawn, rest)], data)
+    return Section("columns", "Columns", [text, pictures(drawn, rest)], {"columns": [each.data() for each in columns[:PICTURED]]})
 
 
-def _aside(each: SketchColumn) -> str:
+def _caption(each: SketchColumn) -> str:
+    """The transform and the largest change of a column."""
     scale = f"{each.scale.partition(':')[0]} scale, " if each.scale else ""
-    return f"{scale}{_change(each)}"
+    if each.largest is None or abs(each.largest.difference) < ROUNDING:
+        return scale + ("proportions equal" if each.edges is None else "mean and quantiles equal")
+    return f"{scale}largest change {abs(each.largest.difference):.2g} sd"
 
 
-def _change(each: SketchColumn) -> str:
-    largest = each.largest
-    if largest is None or abs(largest.difference) < ROUNDING:
-        return "proportions equal" if each.edges is None else "mean and quantiles equal"
-    return f"largest change {abs(largest.difference):.2g} sd"
-
-
-def _values(columns: Sequence[SketchColumn]) -> str:
-    """Which values the table describes."""
-    scaled = _scaled(columns)
+def _transformed(columns: Sequence[SketchColumn]) -> str:
+    """The columns with transformed values, as a sentence; empty for none."""
+    scaled = [each for each in columns if each.scale]
     if not scaled:
-        return "All rows compared with the weighted sketch."
+        return ""
     which = "all columns" if len(scaled) == len(columns) else ", ".join(shortened(each.name) for each in scaled[:NAMED])
-    return (
-        f"All rows compared with the weighted sketch. Values of {which} are transformed ({_scales(scaled)}); rows of the sketch "
-        "are written with the values of the file."
-    )
-
-
-def _scaled(columns: Sequence[SketchColumn]) -> list[SketchColumn]:
-    return [each for each in columns if each.scale]
-
-
-def _scales(columns: Sequence[SketchColumn]) -> str:
-    return ", ".join(dict.fromkeys(each.scale.partition(":")[0] for each in columns))
+    scales = ", ".join(dict.fromkeys(each.scale.partition(":")[0] for each in scaled))
+    return f" Values of {which} are transformed ({scales}); rows of the sketch are written with the values of the file."
 
 
 def _table(sketch: Sketch, columns: Sequence[SketchColumn]) -> Section:
@@ -229,64 +324,61 @@ def _table(sketch: Sketch, columns: Sequence[SketchColumn]) -> Section:
     every = [(each, change) for each in columns for change in each.changes]
     rows, orders = [], []
     for k, (each, change) in enumerate(every[:LISTED]):
-        extreme = change.statistic in (MINIMUM, MAXIMUM)
-        over = not extreme and abs(change.difference) > max(CLEARLY * change.random_rows, SHOWN)
+        is_extreme = change.statistic in (MINIMUM, MAXIMUM)
+        is_large = not is_extreme and abs(change.difference) > max(RED_RATIO * change.random_rows, SHOWN)
         difference = f"{change.difference:+.4f}" if abs(change.difference) >= SHOWN else "0.0000"
         rows.append(
             [
                 named(each.name, LONG),
                 named(each.statistic(change), LONG),
-                each.told(change, change.all_rows),
-                each.told(change, change.sketch),
-                red(difference) if over else difference,
-                "" if extreme or not np.isfinite(change.random_rows) else f"{change.random_rows:.4f}",
+                each.text(change, change.all_rows),
+                each.text(change, change.sketch),
+                red(difference) if is_large else difference,
+                "" if is_extreme or not np.isfinite(change.random_rows) else f"{change.random_rows:.4f}",
             ]
         )
-        orders.append({"order": k, "change": 0.0 if extreme else abs(change.difference)})
+        orders.append({"order": k, "change": 0.0 if is_extreme else abs(change.difference)})
     caption = f"{count(len(columns), 'column')}, {count(len(every), 'statistic')}"
     caption += f", of which the first {LISTED:,}" if len(every) > LISTED else ""
     head = ("column", "statistic", "all rows", "sketch", "difference", "random rows")
     text = (
-        f"{_values(columns)} Differences are in standard deviations of the column. “Random rows” is the expected size of the "
-        f"difference for {count(sketch.size)} random rows. Differences of more than twice that are red. Minimum and maximum have "
-        "no such comparison."
+        f"All rows compared with the weighted sketch.{_transformed(columns)} Differences are in standard deviations of the column. "
+        f"“Random rows” is the expected difference of {count(sketch.size)} random rows. Differences of more than twice that are "
+        "red. Minimum and maximum have no such comparison."
     )
     boxes = controls([choice("order", "Order", [("column", "by column"), ("change", "largest change first")])], "The table")
-    return Section("table", "Before and after", [text, boxes, table(head, rows, caption, True, "changes", orders)])
+    return Section("table", "Statistics", [text, boxes, table(head, rows, caption, True, "changes", orders)])
 
 
 def _weights(sketch: Sketch) -> Section:
-    """The weights, of covering rows separately, the covering radius, and the error at every scale."""
+    """The weights, those of covering rows separately, the covering radius, and the error at every scale."""
     relative = sketch.weights * (sketch.size / sketch.weights.sum())
-    strata, covers = relative[~sketch.covering], relative[sketch.covering]
-    text = f"Weights are {strata.min():.2g} to {strata.max():.2g} times the average. " if len(strata) else ""
-    if len(covers):
-        verb = "has a weight of" if len(covers) == 1 else "have weights of"
-        text += f"{count(len(covers), 'row')} with rare or extreme values {verb} {_range(covers)} times the average. "
+    strata, covering = relative[~sketch.covering], relative[sketch.covering]
+    text = f"Weights are {_range(strata)} times the average. " if len(strata) else ""
+    if len(covering):
+        verb = "has a weight of" if len(covering) == 1 else "have weights of"
+        text += f"{count(len(covering), 'row')} with rare or extreme values {verb} {_range(covering)} times the average. "
     if sketch.radius is not None:
-        text += f"No row is farther than {sketch.radius:.3g} from its nearest row of the sketch."
-    label = "How many rows of the sketch have each weight, as a multiple of the average"
+        text += f"The largest distance of a row to its nearest row of the sketch is {sketch.radius:.3g}."
+    label = "Number of rows of the sketch by weight, as a multiple of the average"
     drawn = [plot("weights", label, "", "Weights", small("1 is the average"))]
-    data: dict[str, Any] = {"weights": {name: each.tolist() for name, each in vars(weights_figure(sketch)).items()}}
+    edges = np.linspace(0.0, float(relative.max()) * (1 + 1e-9), WEIGHT_BARS + 1)
+    strata_counts, covering_counts = (np.histogram(part, edges)[0].tolist() for part in (strata, covering))
+    data: dict[str, Any] = {
+        "weights": {"edges": edges.tolist(), "strata": strata_counts, "covering": covering_counts},
+        "profile": None,
+    }
     measured = Markup("")
-    if sketch.profile is None:  # kernels without a scale
-        data["profile"] = None
-    else:
+    if sketch.profile is not None:  # kernels without a scale have none
         width = float(getattr(sketch.mean.kernel, "width", np.nan)) if sketch.resolution is None else np.nan
         shown = drawn_profile(sketch.profile, sketch.size, sketch.tol, width, "sketch row")
         data["profile"] = profile_data([shown], [0])
-        label = "Relative error of the kernel density against its bandwidth, with random rows and the sampling error of all rows"
+        label = "Relative error of the kernel density by bandwidth, with random rows and the sampling error of all rows"
         drawn.append(plot("fine", label, "", "Error by bandwidth", small("of the kernel density")))
         measured = error_by_bandwidth(shown, sketch.n_samples, "aside")
-    return Section("weights", "Weights and distances", [text, grid(drawn), measured], data)
+    return Section("weights", "Weights and error", [text, grid(drawn), measured], data)
 
 
-def _range(values: Any) -> str:
+def _range(values: Array) -> str:
     low, high = f"{values.min():.2g}", f"{values.max():.2g}"
     return low if low == high else f"{low} to {high}"
-
-
-def _groups(sketch: Sketch) -> dict[str, str]:
-    if sketch.groups is None:
-        return {}
-    return {"Groups": f"{len(np.unique(sketch.groups)):,}, sketched separately; their proportions are exact"}

@@ -31,9 +31,9 @@ function timeFigure() {
   return {
     traces,
     shapes,
-    annotations: began.slice(0, 1).map(({ since }) => ({ x: since[0], y: 1, yref: "paper", text: "began here ", showarrow: false, xanchor: "right", yanchor: "top", font: { color: colour("accent"), size: 12 } })),
+    annotations: began.slice(0, 1).map(({ since }) => ({ x: since[0], y: 1, yref: "paper", text: "start of the change ", showarrow: false, xanchor: "right", yanchor: "top", font: { color: colour("accent"), size: 12 } })),
     xaxis: axis("row", { showgrid: false, tickformat: phone.matches ? "~s" : ",~r" }),
-    yaxis: axis("1 is an alarm", { range: [0, top] }),
+    yaxis: axis("statistic (alarm at 1)", { range: [0, top] }),
     hovermode: "closest",
     margin: { l: 48, r: 16, t: 16, b: 44 },
   };
