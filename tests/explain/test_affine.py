@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from reduset import Gaussian, KernelMean
-from reduset.explain.affine import AffineGreedy
+from reduset.explain.choosing import AffineGreedy
 
 
 def nearest(K, values, energy, rows):

@@ -16,8 +16,7 @@ from sklearn.cluster import KMeans
 
 from reduset import get_threads, set_threads
 from reduset.explain import background
-from reduset.explain.columns import coordinates, distribution_gaps, ranks
-from reduset.explain.explaining_kernel import explaining_kernel
+from reduset.explain.explaining_kernel import coordinates, distribution_gaps, explaining_kernel, ranks
 
 ONES = np.broadcast_to(1.0, 600)
 
@@ -353,8 +352,8 @@ def test_without_shap_the_way_out_is_said(table, monkeypatch):
 
 def test_it_says_what_it_is(table):
     text = str(background(table, 30, rng=0))
-    assert "30 rows as the background, for 600 of 5 columns" in text
-    assert "rows drawn at random" in text
+    assert "600 rows × 5 columns -> 30 weighted rows" in text
+    assert "random rows have the same error" in text
     assert "distribution function" in text
 
 
@@ -366,7 +365,7 @@ def test_it_says_what_it_is(table):
     [
         ({"size": 601}, "size .*got 601"),
         ({"size": 0}, "size must be between"),
-        ({"size": 10, "tol": 0.1}, "size and tol both"),
+        ({"size": 10, "tol": 0.1}, "one of size and tol"),
         ({"tol": 0.1, "weights": "equal"}, "tol needs weights='simplex'"),
         ({"tol": -1.0}, "tol must"),
         ({"size": 5, "weights": "free"}, "weights must be one of 'equal', 'simplex'"),

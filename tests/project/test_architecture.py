@@ -36,7 +36,7 @@ INNER_IMPORTS = {
     "distributed": 15,
     "drift": 9,
     "svm": 5,
-    "explain": 2,
+    "explain": 1,
     "anndata": 1,
     "model": 7,
     "report": 26,

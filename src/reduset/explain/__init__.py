@@ -1,4 +1,4 @@
-"""Small tables for models that are learnt: the background of their explanations.
+"""Weighted background rows for explanations of models.
 
 May import: compression, select, weights, mean, kernels and what these may.
 """

@@ -1,39 +1,49 @@
 """background: few weighted rows in place of the whole table that Shapley values are averaged over.
 
-The value of a set S of columns at x is an average over the background law P, v(S) = E f(x_S, B_rest), B ~ P, and a Shapley value is
-a fixed sum of such values: φᵢ(x) = E_P hᵢ, linear in P (interventional Shapley values: Štrumbelj & Kononenko 2014, Lundberg & Lee
-2017). So with rows and weights Q in place of P
+The value of a set S of columns at x is an average over the distribution P of the background, v(S) = E f(x_S, B_rest), B ~ P. A
+Shapley value is a fixed sum of such values: φᵢ(x) = E_P hᵢ, linear in P (interventional Shapley values: Štrumbelj & Kononenko 2014,
+Lundberg & Lee 2017). So with weighted rows Q in place of P
 
     |φᵢ(x; P) − φᵢ(x; Q)| = |E_P hᵢ − E_Q hᵢ| ≤ ‖hᵢ‖ · ‖f_P − f_Q‖
 
-in any kernel's norm, whatever x is. In v(S) the columns of S stand still, so that hᵢ is made of functions of few columns more than
-the model is: the kernel is one of sets of columns, beside one of whole rows (`explain.explaining_kernel`). A model that adds up
-functions gⱼ of single columns needs no norm: its φᵢ changes by at most V(gᵢ) · sup |P(Xᵢ ≤ t) − Q(Xᵢ ≤ t)|, V the total variation
-(Koksma).
+in the norm of any kernel, for every x. In v(S) the columns of S are fixed, so hᵢ depends on fewer columns than the model. The
+kernel is therefore a mixture of one of sets of columns and one of whole rows (`explain.explaining_kernel`). For a model that is a
+sum of functions gⱼ of single columns, φᵢ changes by at most V(gᵢ) · sup |P(Xᵢ ≤ t) − Q(Xᵢ ≤ t)|, V the total variation (Koksma).
 
-Rows are chosen by `explain.selecting`. O(n·(m + 384)·d), and O(q²·d) for the choice among q ≤ 8,192 of them.
+Up to 1,000 rows are selected greedily, for weights that sum to one. b(x) = φ(·, x) − f are the kernel functions relative to f, and
+A is the inverse of their Gram matrix at the selected rows. The nearest point of the affine hull of the rows has the weights A1 /
+1ᵀA1 and the squared distance 1 / 1ᵀA1. A row x adds (1 − b(x)ᵀA1)² / σ²(x) to 1ᵀA1, where σ² is the squared distance of b(x) to the
+span of the others: a pursuit of the function that is 1 everywhere. A pursuit of f itself (`select.Greedy`) would spend directions
+on the mass, which weights on the simplex have anyway. ⟨b(x), b(y)⟩ = k(x, y) − f(x) − f(y) + ‖f‖². More rows are thinned and get
+equal weights. The weights and the certificate are of all rows.
+
+O(n·(m + 384)·d), and O(q²·d + q·m²) with memory O(q·m) for the selection among q ≤ 8,192 rows.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, cast
 
 import numpy as np
 
 from reduset import _validate
-from reduset._frames import framed, table_weights
+from reduset._engine import Pursuit, single_threaded_blas
+from reduset._frames import names_of, table_weights
 from reduset._messages import NotReachedWarning, warn
-from reduset._types import PointsLike, ProgressLike, SeedLike, WeightsLike
+from reduset._types import Array, Indices, PointsLike, ProgressLike, Report, SeedLike, WeightsLike
 from reduset._validate import seeded
-from reduset.explain.columns import coordinates, distribution_gaps
-from reduset.explain.explained import Background, names_of, rows_like
-from reduset.explain.explaining_kernel import explaining_kernel
-from reduset.explain.selecting import few_rows
+from reduset.compression import compress_quietly
+from reduset.explain.explained import Background, rows_like
+from reduset.explain.explaining_kernel import coordinates, distribution_gaps, explaining_kernel
 from reduset.mean import KernelMean
+from reduset.select import Greedy, Selector, Thinning
+from reduset.select.contract import Traversal
+from reduset.weights import OWN
 
 WEIGHTS = ("equal", "simplex")
-SIZE = 100
-MAX_SIZE = 1000
+SIZE, MAX_SIZE = 100, 1000  # the default, and the largest for weights on the simplex
+MAX_CANDIDATES = 8192
 
 
 @seeded
@@ -49,22 +59,22 @@ def background(
     rng: SeedLike = None,
     progress: ProgressLike = False,
 ) -> Background:
-    """Choose few weighted rows that explanations of a model can use as their background in place of all of X.
+    """Choose few weighted rows of X as the background of explanations of a model, in place of all rows.
 
-    The rows are rows of X, so that the model sees nothing that does not exist, and columns may be in any units: they count by their
-    ranks and by their values in interquartile ranges. Codes of categories count as numbers; one-hot columns are better.
+    Columns may be in any units: they enter by their ranks and by their values in interquartile ranges. Codes of categories are
+    treated as numbers, so one-hot columns are better.
 
     Parameters
     ----------
     X : (n, d) array or frame of numbers; `reduset.io.as_table` encodes text
     size : int, default 100
-        That many rows (fewer where some get no weight); beyond 1,000 their weights are equal.
+        The number of rows (fewer if some get no weight). More than 1,000 have equal weights.
     tol : float
-        In place of ``size``: the fewest rows whose error is certified to be at most this share of ‖f‖ in the kernel's norm.
+        In place of ``size``: the fewest rows with a certified relative error of at most ``tol`` in the kernel's norm.
     max_size : int, default 1,000 (and no more than n), the most rows for ``tol``
     weights : "simplex" or "equal"
-        "equal" for explainers that take rows without weights, as shap's do but for `KernelExplainer`. A row may then come twice,
-        where ``sample_weight`` says so.
+        "equal" for explainers that take rows without weights: all of shap except `KernelExplainer`. With ``sample_weight``, a row
+        may then occur twice.
     sample_weight : (n,) array, optional
     confidence : float, of the certificate's interval
     rng : None, seed or Generator; the same seed gives the same result
@@ -89,9 +99,9 @@ def background(
     (True, True)
     """
     if size is not None and tol is not None:
-        raise ValueError(f"size and tol both say how many rows; give one of the two, got size={size!r} and tol={tol!r}")
+        raise ValueError(f"give one of size and tol, which both set the number of rows, got size={size!r} and tol={tol!r}")
     if weights == "equal" and tol is not None:
-        raise ValueError(f"tol needs weights='simplex', since equal weights have no order of rows; got tol={tol!r}, give a size")
+        raise ValueError(f"tol needs weights='simplex', got tol={tol!r} with weights='equal'; give a size")
     _validate.one_of(weights, "weights", WEIGHTS)
     sample_weight = table_weights(X) if sample_weight is None else sample_weight
     points = _validate.points(X)
@@ -99,12 +109,17 @@ def background(
     mass = np.broadcast_to(1.0, n) if sample_weight is None else _validate.weights(sample_weight, n)
     if tol is None:
         size = min(SIZE, n) if size is None else _validate.whole(size, "size", 1, n, "it is a number of X's rows")
-    places = coordinates(points, mass)
-    full = KernelMean.from_samples(places, explaining_kernel(places, mass), None if sample_weight is None else mass)
-    options: dict[str, Any] = {"confidence": confidence, "rng": rng, "progress": progress}
+    columns = coordinates(points, mass)
+    full = KernelMean.from_samples(columns, explaining_kernel(columns, mass), None if sample_weight is None else mass)
+    options: dict[str, Any] = {"size": size, "confidence": confidence, "rng": rng, "progress": progress}
     if tol is not None:
-        options |= {"tol": tol, "max_size": _most(max_size, n)}
-    indices, masses, small = few_rows(full, size, weights == "equal", **options)
+        most = MAX_SIZE if max_size is None else _validate.whole(max_size, "max_size", 1)
+        options |= {"tol": tol, "max_size": min(most, n)}
+    if weights == "equal" or (size is not None and size > MAX_SIZE):
+        small = compress_quietly(full, select=Thinning(), weights=OWN, **options)
+    else:
+        small = compress_quietly(full, select=AffineGreedy(), weights="simplex", **options)
+    indices, masses = cast(Indices, small.indices), small.mean.weights
     if not small.reached:
         warn(
             f"tol={tol:g} was not reached with {small.size} rows: the error is {small.certificate.relative_error:.3g} (at most "
@@ -112,8 +127,7 @@ def background(
             NotReachedWarning,
         )
     if weights == "equal":
-        times = np.maximum(np.rint(masses * (size or n)).astype(np.int64), 1)
-        indices = np.repeat(indices, times)
+        indices = np.repeat(indices, np.maximum(np.rint(masses * (size or n)).astype(np.int64), 1))
         masses = np.full(len(indices), 1.0 / len(indices))
     return Background(
         rows=rows_like(X, points, indices),
@@ -121,12 +135,63 @@ def background(
         indices=indices,
         certificate=small.certificate,
         n_samples=n,
-        columns=names_of(framed(X), points.shape[1]),
+        columns=names_of(X) or [str(j) for j in range(points.shape[1])],
         column_gaps=distribution_gaps(points, mass, points[indices], masses),
         reached=small.reached,
         timings=small.timings,
     )
 
 
-def _most(max_size: int | None, n: int) -> int:
-    return min(MAX_SIZE if max_size is None else _validate.whole(max_size, "max_size", 1), n)
+@dataclass(frozen=True)
+class AffineGreedy(Selector):
+    """Selects the row that lowers the error most under weights that sum to one, among at most 8,192 rows drawn by weight."""
+
+    def begin(self, mean: KernelMean, rng: np.random.Generator) -> Traversal:
+        if mean.size <= MAX_CANDIDATES:
+            return _AffinePursuit(mean, np.arange(mean.size), rng)
+        rows, counts = np.unique(mean.draw_rows(MAX_CANDIDATES, rng), return_counts=True)
+        return _AffinePursuit(KernelMean(mean.atoms[rows], counts / counts.sum(), mean.kernel), rows, rng)
+
+    def __str__(self) -> str:
+        return "Greedy"
+
+
+class _AffinePursuit(Traversal):
+    def __init__(self, mean: KernelMean, rows: Indices, rng: np.random.Generator) -> None:
+        self._mean, self._rows, self._rng = mean, rows, rng
+        self._candidates = np.flatnonzero(mean.weights)
+        self._pursuit: Pursuit | None = None
+        self._others: Traversal | None = None
+
+    def extend(self, size: int, report: Report | None = None) -> None:
+        if self._pursuit is None:
+            self._pursuit = self._begin_pursuit()
+        with single_threaded_blas():
+            while self._others is None and len(self._pursuit.chosen) < size:
+                if not self._pursuit.choose():
+                    # the affine hull contains f up to rounding, or has all directions; other rows may still be independent
+                    after = tuple(self._candidates[self._pursuit.chosen].tolist())
+                    self._others = Greedy(after=after).begin(self._mean, self._rng)
+                elif report is not None:
+                    report(len(self._pursuit.chosen), size)
+        if self._others is not None:
+            self._others.extend(size, report)
+
+    def _begin_pursuit(self) -> Pursuit:
+        kernel, points = self._mean.kernel, np.asarray(self._mean.atoms[self._candidates], np.float64)
+        weights = self._mean.weights[self._candidates]
+        values = kernel.product_sums(points, weights / weights.sum(), points)
+        energy = float(weights @ values) / float(weights.sum())
+        row = kernel.product_rows(points)
+
+        def relative_to_f(position: int) -> Array:
+            return np.asarray(row(position) - (values + (values[position] - energy)))
+
+        return Pursuit(np.ones(len(points)), relative_to_f, 1.0 - 2.0 * values + energy)
+
+    @property
+    def indices(self) -> Indices:
+        if self._others is not None and self._others.indices is not None:
+            return self._rows[self._others.indices]
+        chosen = [] if self._pursuit is None else self._pursuit.chosen
+        return self._rows[self._candidates[np.array(chosen, dtype=np.int64)]]

@@ -1,4 +1,4 @@
-"""The result: rows, weights, what was lost, and what that does to explanations of a given model."""
+"""The result of `background`: rows, weights, the certificate, and the change of the explanations of a given model."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reduset import _validate
-from reduset._describe import percent
+from reduset._describe import counted, percent
 from reduset._engine import blocks
 from reduset._types import Array, Floats, Indices, PointsLike, SeedLike, WeightsLike
 from reduset._validate import seeded
@@ -25,7 +25,7 @@ Predictor = Callable[[Any], Any]  # rows in, numbers out: (k,) or (k, outputs)
 
 @dataclass(frozen=True)
 class Background:
-    """Weighted rows that stand for a table as the background of explanations.
+    """Weighted rows that represent a table as the background of explanations.
 
     Attributes
     ----------
@@ -33,11 +33,11 @@ class Background:
     weights : (m,) of sum 1, none negative
     indices : (m,) which rows of the table they are
     certificate : the measured error in the norm of the kernel of columns and rows
-    n_samples : how many rows they stand for
-    columns : the names of the columns, their numbers where they have none
+    n_samples : the number of rows of the table
+    columns : the names of the columns, or their numbers as texts
     column_gaps : (d,) the largest difference between the distribution functions of each column, in the table and in these rows
-        What a model adds up of a column changes by at most this share of its total variation: of its range, where it is monotone.
-    reached : whether the ``tol`` asked for was reached
+        A term of one column in an additive model changes by at most this proportion of its total variation.
+    reached : whether ``tol`` was reached
     timings : seconds by stage
     """
 
@@ -53,20 +53,20 @@ class Background:
 
     @property
     def size(self) -> int:
-        """How many rows."""
+        """The number of rows."""
         return len(self.indices)
 
     @property
     def random_rows(self) -> float:
-        """How many rows drawn at random, with replacement, have the same error in the mean: (1 − ‖f‖²) / ‖f − f_m‖²."""
+        """The number of random rows, with replacement, of the same mean squared error: (1 − ‖f‖²) / ‖f − f_m‖²."""
         certificate = self.certificate
         lost = (certificate.relative_error * certificate.norm) ** 2
         return float(max(certificate.energy - certificate.norm**2, 0.0) / lost) if lost > 0 else float("inf")
 
     def to_shap(self) -> Any:
-        """The rows and their weights as the background that `shap.KernelExplainer` takes, like that of `shap.kmeans`.
+        """The rows and their weights as the background of a `shap.KernelExplainer`, like that of `shap.kmeans`.
 
-        Explainers that take rows alone would ignore the weights: give these the ``rows`` of ``background(..., weights="equal")``.
+        Other explainers ignore weights: give them the ``rows`` of ``background(..., weights="equal")``.
         """
         try:
             legacy = import_module("shap.utils._legacy")
@@ -76,19 +76,20 @@ class Background:
         return legacy.DenseData(np.array(values), list(self.columns), None, self.weights.copy())
 
     def base_change(self, model: Predictor, X: PointsLike, sample_weight: WeightsLike = None) -> Any:
-        """How far the base value, the mean of the model's output, is from that over all rows: exact, by n + m rows of the model.
+        """The difference of the base value, the mean output of the model, to that over all rows: exact, by n + m predictions.
 
         Parameters
         ----------
         model : function of rows like X's, (k,) or (k, outputs) numbers out: ``model.predict``
         X : (n, d) the table that the rows came from
         sample_weight : (n,) array, optional
-            Of its rows, where they had any.
+            Of its rows, if they had any.
         """
         points, mass = self._table(X, sample_weight)
         small = self.weights @ _outputs(model, X, points[self.indices])
         whole = sum(mass[a:b] @ _outputs(model, X, points[a:b]) for a, b in blocks(len(points), ROWS_A_CALL))
-        return _plain(small - whole)
+        change = small - whole
+        return float(change) if np.ndim(change) == 0 else np.asarray(change)
 
     @seeded
     def change(
@@ -101,11 +102,11 @@ class Background:
         sample_weight: WeightsLike = None,
         rng: SeedLike = None,
     ) -> Array:
-        """How far Shapley values by these rows are from those by all rows of X, measured on the model.
+        """The difference of Shapley values by these rows to those by all rows of X, measured on the model.
 
-        Both are averaged over the same random orders of the columns and their reverses, so that the difference is without bias, and
-        exact where the orders are all there are. That takes 2·permutations·(d + 1)·(n + m) rows of the model for each row
-        explained: a sample of X is enough to see how large the change is.
+        Both are averaged over the same random orders of the columns and their reverses. So the difference has no bias, and is exact
+        if these are all orders. It takes 2·permutations·(d + 1)·(n + m) predictions for each row explained. A sample of X is enough
+        to estimate the change.
 
         Parameters
         ----------
@@ -114,13 +115,13 @@ class Background:
         x : (k, d) rows to explain
         permutations : int
         sample_weight : (n,) array, optional
-            Of the rows of X, where they had any.
+            Of the rows of X, if they had any.
         rng : None, seed or Generator
 
         Returns
         -------
         array
-            (k, d) Shapley values by these rows less those by all of X; (k, d, outputs) for a model of several.
+            (k, d) Shapley values by these rows minus those by all of X; (k, d, outputs) for a model with several outputs.
 
         Examples
         --------
@@ -139,10 +140,10 @@ class Background:
         count = _validate.whole(permutations, "permutations", 1)
         rng = _validate.generator(rng)
         orders = [order for _ in range(count) for drawn in [rng.permutation(points.shape[1])] for order in (drawn, drawn[::-1])]
-        # of the law of these rows less that of all: what the model says of either is added up with its sign
-        every = np.concatenate([points[self.indices], points])
+        # Shapley values are linear in the background, so one signed background gives the difference
+        both = np.concatenate([points[self.indices], points])
         signed = np.concatenate([self.weights, -mass])
-        return np.stack([_shapley(model, X, row, every, signed, orders) for row in explained])
+        return np.stack([_shapley(model, X, row, both, signed, orders) for row in explained])
 
     def _table(self, X: PointsLike, sample_weight: WeightsLike) -> tuple[Floats, Array]:
         points = _validate.points(X)
@@ -159,24 +160,17 @@ class Background:
         worst = int(np.argmax(self.column_gaps))
         low, high = self.certificate.interval
         spread = f" ({percent(low)} to {percent(high)})" if self.certificate.method != "exact" else " (exact)"
-        lines = [f"{m:,} row{'s' * (m != 1)} as the background, for {n:,} of {d} column{'s' * (d != 1)}"]
-        lines.append(f"lost       {percent(self.certificate.relative_error)} of ‖f‖{spread}")
+        lines = [f"Background: {counted(n, 'row')} × {counted(d, 'column')} -> {counted(m, 'weighted row')}"]
+        lines.append(f"error      {percent(self.certificate.relative_error)}{spread}, in the norm of the kernel")
         if np.isfinite(self.random_rows):
-            lines.append(f"worth      {self.random_rows:,.0f} rows drawn at random, which lose as much in the mean")
-        lines.append(
-            f"columns    no distribution function is off by more than {percent(self.column_gaps[worst])} "
-            f"(column {self.columns[worst]!s})"
-        )
+            lines.append(f"           {self.random_rows:,.0f} random rows have the same error")
+        gap = percent(self.column_gaps[worst])
+        lines.append(f"columns    distribution functions differ by at most {gap} (column {self.columns[worst]!s})")
         return "\n  ".join(lines)
 
 
-def names_of(given: Any, dimension: int) -> list[Any]:
-    """The names of a frame's columns, or their numbers as texts."""
-    return list(given.columns) if hasattr(given, "columns") else [str(j) for j in range(dimension)]
-
-
 def rows_like(given: Any, points: Floats, rows: Indices) -> Any:
-    """These rows of what was given: of pandas and polars frames as such, of all else an array."""
+    """Rows of the data: a pandas or polars frame if the data are one, else an array."""
     home = type(given).__module__.split(".")[0]
     if home == "pandas":
         return given.iloc[rows]
@@ -186,7 +180,7 @@ def rows_like(given: Any, points: Floats, rows: Indices) -> Any:
 
 
 def _like(given: Any, values: Floats) -> Any:
-    """Rows of new values for a model that was fitted to what was given: a frame with its columns and their types."""
+    """Values in the form of the data that the model was fitted to: a frame with its columns and their types."""
     home = type(given).__module__.split(".")[0]
     if home == "pandas":
         return import_module("pandas").DataFrame(values, columns=given.columns).astype(given.dtypes)
@@ -196,7 +190,7 @@ def _like(given: Any, values: Floats) -> Any:
 
 
 def _outputs(model: Predictor, given: Any, values: Floats) -> NDArray[np.float64]:
-    """What the model says of rows."""
+    """The output of the model for rows."""
     found = np.asarray(model(_like(given, values)), np.float64)
     if found.ndim not in (1, 2) or len(found) != len(values):
         raise ValueError(f"model must give one number, or one row of them, for each of {len(values)} rows; got shape {found.shape}")
@@ -205,20 +199,20 @@ def _outputs(model: Predictor, given: Any, values: Floats) -> NDArray[np.float64
     return found
 
 
-def _shapley(model: Predictor, given: Any, row: Floats, every: Floats, signed: Array, orders: list[Indices]) -> Any:
-    """(d,) or (d, outputs) Shapley values of a row over the orders, by a background of signed weights."""
+def _shapley(model: Predictor, given: Any, row: Floats, background: Floats, signed: Array, orders: list[Indices]) -> Any:
+    """(d,) or (d, outputs) Shapley values of a row over the orders, by a background with signed weights."""
     known: dict[bytes, Any] = {}
 
     def value(mask: NDArray[np.bool_]) -> Any:
         key = mask.tobytes()
         if key not in known:
-            parts = blocks(len(every), ROWS_A_CALL)
-            known[key] = sum(signed[a:b] @ _outputs(model, given, np.where(mask, row, every[a:b])) for a, b in parts)
+            parts = blocks(len(background), ROWS_A_CALL)
+            known[key] = sum(signed[a:b] @ _outputs(model, given, np.where(mask, row, background[a:b])) for a, b in parts)
         return known[key]
 
-    found: list[Any] = [0.0] * every.shape[1]
+    found: list[Any] = [0.0] * background.shape[1]
     for order in orders:
-        mask = np.zeros(every.shape[1], np.bool_)
+        mask = np.zeros(background.shape[1], np.bool_)
         before = value(mask)
         for j in order:
             mask[j] = True
@@ -226,8 +220,3 @@ def _shapley(model: Predictor, given: Any, row: Floats, every: Floats, signed: A
             found[j] = found[j] + (after - before) / len(orders)
             before = after
     return np.stack([np.asarray(each) for each in found])
-
-
-def _plain(value: Any) -> Any:
-    """A number where there is one output, an array where there are several."""
-    return float(value) if np.ndim(value) == 0 else np.asarray(value)
