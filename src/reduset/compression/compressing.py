@@ -362,4 +362,5 @@ def evaluated(full: KernelMean, compression: Compression | None) -> tuple[SmallM
     """The mean to keep and its certificate; without a compression a copy of all atoms, since the data may change later."""
     if compression is not None:
         return compression.mean, compression.certificate
-    return KernelMean.unchecked(np.array(full.atoms[:]), full.weights, full.kernel), Certificate.of_nothing_lost(full)
+    atoms = full.atoms if in_blocks(full.atoms) else np.array(full.atoms[:])
+    return KernelMean.unchecked(atoms, full.weights, full.kernel), Certificate.of_nothing_lost(full)

@@ -25,6 +25,7 @@ from reduset.certificate import Certificate
 from reduset.certificate.certificate import at_bandwidth
 from reduset.certificate.comparison import certificate_between
 from reduset.compression import COMPONENTS, PIECE_HINTS, PIECES, AtomRequest, Compression, NotReachedWarning, evaluated, noun
+from reduset.data import opened, row_weights
 from reduset.density import likelihood
 from reduset.density.leaf_density import LeafDensity, fit_leaves
 from reduset.density.log_error import EXACT, LogError, left_out_error
@@ -138,15 +139,16 @@ class SparseKernelDensity(BaseEstimator):
 
         Parameters
         ----------
-        X : (n, d)
+        X : (n, d) array, frame, files or Dask collection
         y : ignored
-        sample_weight : (n,) array, optional
+        sample_weight : (n,) array, optional; of files and Dask frames also a column
             Non-negative; only their ratios matter.
         """
-        if table_weights(X) is not None:
-            X, sample_weight = X.values, X.weights if sample_weight is None else sample_weight
         warn_if_lying(X)
-        given, X = X, _rows.of_estimator(self, X)
+        given = opened(X, sample_weight if isinstance(sample_weight, str) else None)
+        sample_weight = row_weights(X, given, sample_weight)
+        given = given.values if table_weights(given) is not None else given
+        X = _rows.of_estimator(self, given)
         _validate.one_of(self.pieces, "pieces", PIECES, PIECE_HINTS)
         if self.metric not in EUCLIDEAN:
             raise ValueError(

@@ -12,6 +12,7 @@ each held-out row.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 
@@ -78,8 +79,8 @@ def fit_leaves(
     others, queries = held_out_split(full, rng)
     ratio, error = _calibrated(mean.size, others, queries, kernel, side, log_tol)
     if error.q99 > log_tol and side <= _first_side(full, log_tol):  # dense cells far from a query: only coincident rows are one
-        whole = merge_rows(full, kernel, 0.0)
-        if whole.size <= most:
+        whole = merge_rows(full, kernel, 0.0, most)
+        if whole is not None:
             mean, (ratio, error) = whole, _calibrated(whole.size, others, queries, kernel, 0.0, log_tol)
     if error.q99 > log_tol:
         warn(
@@ -101,7 +102,7 @@ def _calibrated(
     if len(queries) == 0:
         return ratio, LogError.of(np.empty(0), np.empty(0))
     exact = others.log_density(queries)
-    merged = merge_rows(others, kernel, side)
+    merged = cast(KernelMean, merge_rows(others, kernel, side))
     trial = LeafDensity.of(merged, kernel, ratio, -(-_leaf_length(size) * merged.size // size))
     while True:
         error = LogError.of(trial.log_density(queries, ratio), exact)
@@ -123,8 +124,6 @@ def _first_side(full: KernelMean, log_tol: float) -> float:
 def _small_enough(full: KernelMean, kernel: RadialKernel, log_tol: float, most: int) -> tuple[float, KernelMean]:
     """The side of cells, in bandwidths, and the merged mean: cells grow until there are few enough."""
     side = _first_side(full, log_tol)
-    mean = merge_rows(full, kernel, side)
-    while mean.size > most:
+    while (mean := merge_rows(full, kernel, side, most)) is None:
         side = 2 * side if side else min(log_tol, LARGEST_SIDE)
-        mean = merge_rows(full, kernel, side)
     return side, mean

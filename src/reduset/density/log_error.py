@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from reduset._engine import rows_of
 from reduset._types import Array, Floats, Indices
 from reduset.mean import KernelMean
 
@@ -67,7 +68,7 @@ def held_out_split(full: KernelMean, rng: np.random.Generator) -> tuple[KernelMe
     kept = np.ones(full.size, np.bool_)
     kept[out] = False
     weights = full.weights[kept]
-    return KernelMean(full.atoms[kept], weights / weights.sum(), full.kernel), full.atoms[out]
+    return KernelMean(rows_of(full.atoms, kept), weights / weights.sum(), full.kernel), full.atoms[out]
 
 
 def left_out_error(
@@ -95,5 +96,5 @@ def _without_own(full: KernelMean, rows: Indices, places: Floats) -> Array:
     for k in np.flatnonzero(~(share > CANCELLED)):  # few rows, alone within many bandwidths
         kept = np.ones(full.size, np.bool_)
         kept[rows[k]] = False
-        logs[k] = full.kernel.log_sums(full.atoms[kept], full.weights[kept], places[k : k + 1])[0] + peak
+        logs[k] = full.kernel.log_sums(rows_of(full.atoms, kept), full.weights[kept], places[k : k + 1])[0] + peak
     return np.asarray(logs - np.log1p(-full.weights[rows]))

@@ -8,37 +8,80 @@ one row changes nothing, so that the rows of low density, which decide the tails
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
-from reduset._engine import Frame
-from reduset._types import Array
+from reduset._engine import Frame, add, over_blocks, rows_of
+from reduset._types import Array, Floats
 from reduset.kernels import RadialKernel
 from reduset.mean import KernelMean
 
 HASH_SEED = 0x5E6D
 
 
-def merge_rows(full: KernelMean, kernel: RadialKernel, side: float) -> KernelMean:
-    """One atom for the rows of each cell; ``side`` is in bandwidths, and 0 merges coincident rows only. Rows without weight go."""
+def merge_rows(full: KernelMean, kernel: RadialKernel, side: float, most: float = np.inf) -> KernelMean | None:
+    """One atom for the rows of each cell; ``side`` is in bandwidths, and 0 merges coincident rows only. Rows without weight go.
+
+    None if there are more than ``most`` cells.
+    """
     present = np.flatnonzero(full.weights)
-    points = np.asarray(full.atoms if len(present) == full.size else full.atoms[present], np.float64)
-    weights = np.asarray(full.weights[present])
-    low = points.min(axis=0)  # the same for repeated rows, and moves with the data
-    cells = points
+    points = full.atoms if len(present) == full.size else rows_of(full.atoms, present)
+    low = np.asarray(points.min(axis=0), np.float64)  # the same for repeated rows, and moves with the data
+    weights = full.weights if len(present) == full.size else full.weights[present]
+    cells = _cells_of(points, weights, low, kernel.plain_frame(points).matrix, side, most)
+    if len(cells.mass) > most:
+        return None
+    if side == 0:
+        return KernelMean(cells.cells, cells.mass, full.kernel)
+    atoms = low + cells.away / cells.mass[:, None]
+    atoms[cells.alone] = cells.some[cells.alone]  # to the last digit
+    return KernelMean(atoms, cells.mass, full.kernel)
+
+
+@dataclass(frozen=True)
+class _Cells:
+    """Occupied cells: their coordinates, mass Σw, Σw (x − low), whether they have one row, and one of their rows.
+
+    Beyond ``most`` cells, only these are kept: they are too many.
+    """
+
+    cells: Array
+    mass: Array
+    away: Array
+    alone: NDArray[np.bool_]
+    some: Array
+    most: float
+
+    def __add__(self, other: _Cells) -> _Cells:
+        if max(len(self.mass), len(other.mass)) > self.most:
+            return self if len(self.mass) > self.most else other
+        cells, mass, away, alone, some = (
+            np.concatenate([getattr(self, name), getattr(other, name)]) for name in ("cells", "mass", "away", "alone", "some")
+        )
+        return _grouped(cells, mass, away, alone, some, self.most)
+
+
+def _grouped(cells: Array, mass: Array, away: Array, alone: NDArray[np.bool_], some: Array, most: float) -> _Cells:
+    """Entries of the same cell added up."""
+    order, starts = _groups(cells)
+    first = order[starts]
+    single = np.diff(np.append(starts, len(order))) == 1
+    mass, away = np.add.reduceat(mass[order], starts), np.add.reduceat(away[order], starts)
+    return _Cells(cells[first], mass, away, alone[first] & single, some[first], most)
+
+
+@over_blocks(add)
+def _cells_of(points: Floats, weights: Array, low: Array, matrix: float | Array, side: float, most: float) -> _Cells:
+    """The cells of rows."""
+    rows = np.asarray(points, np.float64)
+    cells = rows
     if side > 0:
         with np.errstate(over="ignore"):  # so far away that every row has a cell of its own
-            cells = np.floor(Frame(low, kernel.plain_frame(points).matrix).apply(points) / side)
-    cells = cells + 0.0  # −0 is 0
-    order, starts = _groups(cells)
-    mass = np.add.reduceat(weights[order], starts)
-    if side == 0:
-        return KernelMean(points[order[starts]], mass, full.kernel)
-    away = np.add.reduceat(weights[order, None] * (points[order] - low), starts) / mass[:, None]
-    alone = np.diff(np.append(starts, len(order))) == 1
-    atoms = low + away
-    atoms[alone] = points[order[starts[alone]]]  # to the last digit
-    return KernelMean(atoms, mass, full.kernel)
+            cells = np.floor(Frame(low, matrix).apply(rows) / side)
+    away = weights[:, None] * (rows - low) if side > 0 else np.empty((len(rows), 0))
+    return _grouped(cells + 0.0, np.array(weights, np.float64), away, np.ones(len(rows), np.bool_), rows, most)  # −0 is 0
 
 
 def _groups(cells: Array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
