@@ -5,7 +5,7 @@ import pytest
 
 from reduset import Gaussian, KernelMean, Laplacian, Mixture, NotReachedWarning
 from reduset.cohort import CohortMap, divergences
-from reduset.cohort.bag_components import as_components
+from reduset.cohort.comparison import as_components
 from reduset.compression import AtomRequest
 
 
@@ -93,7 +93,7 @@ def test_a_later_bag_lands_by_those_like_it_whoever_it_comes_with():
 def test_a_later_bag_that_components_do_not_show_is_compared_in_full():
     fitted = CohortMap(size=2, draws=500, **OPTIONS | {"kernel": Gaussian(1.5, normalized=True)}).fit([b[:, :1] for b in cohort()])
     lattice = np.arange(200.0)[:, None] * 8.0  # two components cannot show as many heaps
-    with pytest.warns(NotReachedWarning, match=r"later bags \(0\) lose too much on these components"):
+    with pytest.warns(NotReachedWarning, match=r"later bags \(0\) have errors up to"):
         found, _ = fitted.distances_to_fitted([lattice])
     full = KernelMean.from_samples(lattice, fitted.kernel_)
     expected = divergences([full], [each.mean for each in fitted.compressions_], draws=500, rng=1)
@@ -118,7 +118,7 @@ def test_mixtures_and_kernel_means_are_compared_with_each_other():
     ("options", "message"),
     [
         ({"distance": "mmd", "pieces": "components"}, "pieces='components' .*got 'mmd'"),
-        ({"pieces": "components", "atoms": "own"}, "leaves no atoms, got atoms='own'"),
+        ({"pieces": "components", "atoms": "own"}, "excludes atoms, got atoms='own'"),
         ({"pieces": "crumbs"}, "pieces must be"),
         ({"pieces": "components", "kernel": Laplacian(1.0)}, "pieces='components' are Gaussian, got kernel=Laplacian"),
     ],

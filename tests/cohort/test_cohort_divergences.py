@@ -132,7 +132,7 @@ def test_a_later_density_that_the_atoms_do_not_see_is_compared_in_full(atoms):
     full = CohortMap(atoms="all", **options).fit(bags())
     small = CohortMap(atoms=atoms, size=60 if atoms == "shared" else 10, **options).fit(bags())
     expected, _ = full.distances_to_fitted([far])
-    with pytest.warns(NotReachedWarning, match=r"later bags \(0\) lose too much"):
+    with pytest.warns(NotReachedWarning, match=r"later bags \(0\) have errors up to"):
         found, _ = small.distances_to_fitted([far])
     # so far out the fitted densities are those of their outermost atoms
     assert np.all((found > expected / 2) & (found < 2 * expected))
@@ -147,7 +147,7 @@ def test_a_few_points_that_the_atoms_do_not_see_are_enough():
         small.distances_to_fitted([*bags(seed=1), *bags(seed=2)])
     later[:4] += 8.0  # 1 % of its points
     expected = full.distances_to_fitted([later])[0]
-    with pytest.warns(NotReachedWarning, match="lose too much"):
+    with pytest.warns(NotReachedWarning, match="have errors up to"):
         found = small.distances_to_fitted([later])[0]
     assert np.all((found > expected / 2) & (found < 2 * expected))
 

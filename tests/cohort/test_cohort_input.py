@@ -130,7 +130,7 @@ BAD = {
     "a column of an array": (np.ones((4, 2)), "patient", "names a column, but bags has none"),
     "too few labels": (np.ones((4, 2)), ["a", "b"], r"a label for each of the 4 rows, got shape \(2,\)"),
     "one bag": (bags()[:1], None, "at least 2 of them, got 1"),
-    "one table": (TABLE[["x", "y"]], None, "say which sample each row belongs to"),
+    "one table": (TABLE[["x", "y"]], None, "give the sample of each row"),
     "one array": (bags()[0], None, r"A single bag X is the list \[X\]"),
 }
 

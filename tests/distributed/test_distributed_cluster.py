@@ -256,7 +256,7 @@ def test_a_cohort_has_the_numbers_that_it_has_in_memory(options):
 
 def test_a_later_bag_that_is_not_seen_is_named():
     remote = distributed.CohortMap(layout="mds", size=30, random_state=0).fit(away(BAGS))
-    with pytest.warns(NotReachedWarning, match=r"1 of the later bags \('far'\) lose too much") as caught:
+    with pytest.warns(NotReachedWarning, match=r"1 of the later bags \('far'\) have errors up to") as caught:
         remote.distances_to_fitted({"near": delayed(BAGS[0]), "far": delayed(BAGS[0] + 50)})
     assert caught[0].filename == __file__
 

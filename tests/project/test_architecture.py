@@ -32,7 +32,7 @@ INNER_IMPORTS = {
     "sketching": 5,
     "density": 7,
     "proportions": 1,
-    "cohort": 6,
+    "cohort": 1,
     "distributed": 15,
     "drift": 9,
     "svm": 5,

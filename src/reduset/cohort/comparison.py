@@ -1,15 +1,19 @@
-"""A cohort compared: its bags made small, or left as they are, and every distance between two with the error it carries.
+"""The comparison of a cohort: its bags compressed or in full, and the distance of every pair with its error.
 
-What the estimator holds between fit and transform. Pieces are atoms, in three ways by name, or for densities components
-(`bag_components`), each bag's own.
+The estimator keeps it between fit and transform. Bags are compressed to atoms in one of three ways, or, for densities, to Gaussian
+components of each bag.
 
-"shared"  all bags on the same atoms (`shared`), 0 ≤ D − D₀ ≤ √(D₀² + (e_f + e_g)²) − D₀
-"own"     each bag on atoms of its own, as in the paper, |D − D₀| ≤ e_f + e_g
-"all"     no compression: the oracle for both
+"shared"  all bags on the same atoms (`shared_atoms`), 0 ≤ D − D₀ ≤ √(D₀² + (e_f + e_g)²) − D₀
+"own"     each bag on its own atoms, as in the paper, |D − D₀| ≤ e_f + e_g
+"all"     no compression: the reference for both
 
-The atoms were chosen without later bags, and may not see one of these at all. One whose measured error is above `limit` is compared
-in full, with |D − D₀| ≤ e_g, e_g of the fitted bag; O(n²) for its own norm. So is, for "kl", one with points that its
-compression does not see (`overlooked`).
+Components:  f = Σ w_i N(x_i, h²Σ)  →  g = Σ α_k N(t_k, H_k),  with the same mass and non-negative weights. Hundreds of kernel
+functions of one width h miss the shoulders and tails of a density, and with them large parts of a divergence. Wider components
+approximate these. O(n·m·d²) a round of the fit.
+
+The atoms were selected without later bags. A later bag with a measured error above `limit` is compared in full, with |D − D₀| ≤
+e_g, where e_g is the error of the fitted bag; O(n²) for its norm. For "kl", so is a bag with points that its compression misses
+(`overlooked`).
 """
 
 from __future__ import annotations
@@ -24,34 +28,44 @@ from numpy.typing import NDArray
 from reduset._messages import warn
 from reduset._progress import Progress
 from reduset._types import Array, Floats
-from reduset.cohort.bag_components import BagComponents, as_components, require_gaussian
-from reduset.cohort.bag_source import BagsInMemory, BagSource
+from reduset.certificate import Certificate
+from reduset.cohort.bags import BagsInMemory, BagSource
 from reduset.cohort.distances import between
 from reduset.cohort.divergences import Density, estimate, overlooked
-from reduset.cohort.shared_atoms import Plateau, SharedAtoms, SharingOptions, pooled, rows_drawn, share
-from reduset.cohort.stopping import BagTolerance, DistanceTolerance, StoppingRule
+from reduset.cohort.shared_atoms import (
+    BagTolerance,
+    DistanceTolerance,
+    Plateau,
+    SharedAtoms,
+    SharingOptions,
+    StoppingRule,
+    pooled,
+    rows_drawn,
+    share,
+)
 from reduset.compression import AtomRequest, Compression, NotReachedWarning
-from reduset.kernels import Kernel
+from reduset.kernels import Gaussian, Kernel
 from reduset.mean import KernelMean
+from reduset.mixture import ComponentMean, Mixture
 from reduset.select import as_selector
 
 WAYS = ("shared", "own", "all")
 PIECES = ("atoms", "components")
-DISTANCE_TOL, OWN_TOL = 0.01, 0.02  # where neither tol nor size is given
-LATER_TOL, LATER_FACTOR = 0.02, 1.5  # later bags may lose that much, or that many times what the worst of the fitted ones does
-LATER_OVERLOOKED = 0.05  # nats of a divergence, or that many times what the worst of the fitted ones overlooks
+DISTANCE_TOL, OWN_TOL = 0.01, 0.02  # without tol and size
+LATER_TOL, LATER_FACTOR = 0.02, 1.5  # the limit for later bags: an error, and a multiple of the largest error of a fitted bag
+LATER_OVERLOOKED = 0.05  # the same for the missing part of a divergence, in nats
 ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
 class ComparisonOptions:
-    """What was asked for, checked.
+    """Checked parameters.
 
     Attributes
     ----------
     distance, kernel : "mmd" or "kl", between kernel means of this kernel
     atoms : "shared", "own" or "all"
-    request : how many pieces of which kind, how they are chosen and weighed; without a goal where the distances decide
+    request : the number and kind of pieces, their selection and weights; without a goal if the distances determine the number
     draws : from each density, for "kl"
     """
 
@@ -63,28 +77,23 @@ class ComparisonOptions:
 
     @property
     def pieces(self) -> str:
-        """What bags are made of."""
+        """ "atoms" or "components"."""
         return self.request.pieces
 
     @property
     def on_own_pieces(self) -> bool:
-        """Whether each bag has pieces of its own."""
+        """Whether each bag has its own pieces."""
         return self.pieces == "components" or self.atoms == "own"
 
     @property
-    def own_request(self) -> AtomRequest:
-        """The request for a bag that has pieces of its own."""
-        return self.request.or_else(tol=OWN_TOL)
-
-    @property
-    def each_within(self) -> float | None:
-        """The relative error that every bag is to be within, where there is one."""
-        return self.own_request.tol if self.on_own_pieces else self.request.tol
+    def bag_request(self) -> AtomRequest:
+        """The request that applies to a bag."""
+        return self.request.or_else(tol=OWN_TOL) if self.on_own_pieces else self.request
 
 
 @dataclass(frozen=True)
 class LaterDistances:
-    """Later bags beside the fitted ones.
+    """Distances of later bags to the fitted ones.
 
     Attributes
     ----------
@@ -98,18 +107,63 @@ class LaterDistances:
     lost: Array
 
 
-def own(points: Floats, options: ComparisonOptions, rng: np.random.Generator) -> Compression:
-    """A bag on atoms of its own; bags that do not reach the goal are named in one warning for all."""
-    return options.own_request.compress(KernelMean.of_rows(points, options.kernel), rng)
+@dataclass(frozen=True)
+class BagComponents:
+    """A bag as Gaussian components.
+
+    Attributes
+    ----------
+    mean : Mixture of mass 1
+    certificate : its error in L2
+    n_samples : the number of points of the bag
+    reached : whether ``tol`` was reached
+    """
+
+    mean: Mixture
+    certificate: Certificate
+    n_samples: int
+    reached: bool
+
+    @property
+    def size(self) -> int:
+        """The number of components."""
+        return self.mean.size
+
+    def __str__(self) -> str:
+        head = f"{self.n_samples:,} points as {self.size:,} Gaussian components in {self.mean.dimension}-D"
+        return "\n  ".join([head, *str(self.certificate).splitlines()])
 
 
-def own_components(points: Floats, options: ComparisonOptions, rng: np.random.Generator) -> BagComponents:
-    """A bag on components of its own."""
-    return as_components(points, require_gaussian(options.kernel), options.own_request, rng)
+def require_gaussian(kernel: object) -> Gaussian:
+    """The kernel, if its means are mixtures."""
+    if not isinstance(kernel, Gaussian):
+        raise TypeError(f"pieces='components' are Gaussian, got kernel={kernel!r}; use a Gaussian kernel, or pieces='atoms'")
+    return kernel
+
+
+def as_components(points: Floats, kernel: Gaussian, request: AtomRequest, rng: np.random.Generator) -> BagComponents:
+    """A bag as components; at most as many as there are points."""
+    density = replace(kernel, normalized=True, space="l2")
+    full = KernelMean.of_rows(np.ascontiguousarray(points[:]), density)  # the rounding of products depends on the order in memory
+    compression = request.compress(full, rng)
+    mean = cast(ComponentMean, compression.mean)
+    return BagComponents(mean / mean.mass, compression.certificate, full.size, compression.reached)
+
+
+def own_pieces(points: Floats, options: ComparisonOptions, rng: np.random.Generator) -> Compression | BagComponents:
+    """A bag on its own atoms or components. One warning names all bags that do not reach the goal."""
+    if options.pieces == "components":
+        return as_components(points, require_gaussian(options.kernel), options.bag_request, rng)
+    return options.bag_request.compress(KernelMean.of_rows(points, options.kernel), rng)
+
+
+def on_shared_atoms(_: Floats, atoms: SharedAtoms, mean: KernelMean, rng: np.random.Generator) -> Compression:
+    """A bag on shared atoms."""
+    return atoms.put(mean, rng)
 
 
 def overlooked_points(points: Floats, small: Density, kernel: Kernel) -> float:
-    """What the compression of a bag does not see of it."""
+    """The part of a divergence that the compression of a bag misses."""
     return overlooked(KernelMean.of_rows(points, kernel), small)
 
 
@@ -122,9 +176,9 @@ class Comparison:
 
     Attributes
     ----------
-    kernel : with its bandwidth decided
+    kernel : with a resolved bandwidth
     means : list of KernelMean or Mixture, which are compared
-    compressions : list of Compression or BagComponents, or None where there was none
+    compressions : list of Compression or BagComponents, or None for bags in full
     distances, errors : (N, N)
     """
 
@@ -134,44 +188,39 @@ class Comparison:
     def fit(
         self, bags: Sequence[Floats] | BagSource, names: Sequence[object], rng: np.random.Generator, progress: Progress
     ) -> Self:
-        """Make the bags small, as was asked for, and compare every two of them."""
+        """Compress the bags and compare every two of them."""
         pool_rng, atoms_rng, draws_rng = rng.spawn(3)
         source = bags if isinstance(bags, BagSource) else BagsInMemory(bags)
         pool = pooled(source.pick(rows_drawn(source.sizes, pool_rng)), self._options.kernel)
         self.kernel = pool.kernel
-        self._compress(source, pool, names, atoms_rng, progress)
-        self.means: list[Density]
-        if self.compressions is None:
-            self.means = [*source.means(self.kernel)]
-        else:
-            self.means = [each.mean for each in self.compressions]
-        self._lost = None if self.compressions is None or self._options.distance == "kl" else losses(self.compressions)
-        self._overlooks = 0.0
-        if self._options.distance == "kl" and self.compressions is not None:
-            smalls = [(each.mean, self.kernel) for each in self.compressions]
-            self._overlooks = max(source.each(overlooked_points, smalls, progress.stage("checking")))
-        self.distances, self.errors = self._between(self.means, self._lost, None, draws_rng, progress)
-        if self._atoms is not None and self._reached:
-            self._warn_of_small_distances()
-        return self
-
-    def _compress(
-        self, source: BagSource, pool: KernelMean, names: Sequence[object], rng: np.random.Generator, progress: Progress
-    ) -> None:
-        """Put the bags on shared atoms or on pieces of their own, and say which of them are not within the tolerance."""
         self._atoms: SharedAtoms | None = None
         self._reached = True
         self.compressions: Sequence[Compression | BagComponents] | None = None
         if self._options.on_own_pieces:
-            self.compressions = self._own(source, rng.spawn(len(source.sizes)), progress)
+            self.compressions = self._own(source, atoms_rng.spawn(len(source.sizes)), progress)
         elif self._options.atoms == "shared":
-            self._share(source, pool, rng, progress)
+            self._share(source, pool, atoms_rng, progress)
         self._warn_of_bags(names)
+        self.means: list[Density]
+        self._losses: Array | None = None
+        self._overlooked = 0.0
+        if self.compressions is None:
+            self.means = [*source.means(self.kernel)]
+        else:
+            self.means = [each.mean for each in self.compressions]
+            if self._options.distance == "kl":
+                smalls = [(mean, self.kernel) for mean in self.means]
+                self._overlooked = max(source.each(overlooked_points, smalls, progress.stage("checking")))
+            else:
+                self._losses = losses(self.compressions)
+        self.distances, self.errors = self._between(self.means, self._losses, None, draws_rng, progress)
+        if self._atoms is not None and self._reached:
+            self._warn_of_small_distances()
+        return self
 
     def _own(self, source: BagSource, rngs: list[np.random.Generator], progress: Progress) -> Sequence[Compression | BagComponents]:
         options = replace(self._options, kernel=self.kernel)
-        made = own_components if options.pieces == "components" else own
-        return source.each(made, [(options, rng) for rng in rngs], progress.stage("compressing"))
+        return source.each(own_pieces, [(options, rng) for rng in rngs], progress.stage("compressing"))
 
     def _share(self, source: BagSource, pool: KernelMean, rng: np.random.Generator, progress: Progress) -> None:
         request = self._options.request
@@ -182,19 +231,19 @@ class Comparison:
             goal = Plateau(request.plateau)
         else:
             goal = DistanceTolerance(DISTANCE_TOL) if request.tol is None else BagTolerance(request.tol)
-        # every bag is on all atoms, so that their number may be a function of all rows, and not only of those in the pool
+        # all bags are on all atoms, so that the largest number is a function of all rows and not of those in the pool
         most = min(request.most(sum(source.sizes)), pool.size)
         sharing = SharingOptions(as_selector(request.select), request.weights, request.confidence, goal, most)
-        self._atoms, found, self._reached = share(source, pool, sharing, rng, progress)
+        self._atoms, compressions, self._reached = share(source, pool, sharing, rng, progress)
         if request.tol is None and not self._reached:
             goal_text = f"distances certain to {DISTANCE_TOL:.0%} were" if request.plateau is None else f"{request.goal} was"
-            self._warn_of_size(f"{goal_text} not reached", found[0].size)
+            self._warn_of_size(f"{goal_text} not reached", compressions[0].size)
         limit = np.inf if request.tol is None else request.tol * (1 + ROUNDING)
-        self.compressions = [each if each.certificate.interval[1] <= limit else replace(each, reached=False) for each in found]
+        self.compressions = [replace(each, reached=each.reached and each.certificate.interval[1] <= limit) for each in compressions]
 
     def _warn_of_bags(self, names: Sequence[object]) -> None:
         """Name the bags that did not reach the goal."""
-        goal = (self._options.own_request if self._options.on_own_pieces else self._options.request).goal
+        goal = self._options.bag_request.goal
         short = [(name, each) for name, each in zip(names, self.compressions or (), strict=False) if not each.reached]
         if goal and short:
             worst = max(each.certificate.interval[1] for _, each in short)
@@ -203,22 +252,22 @@ class Comparison:
             self._warn_of_size(what, max(each.size for _, each in short))
 
     def _warn_of_small_distances(self) -> None:
-        """Say where the goal for the distances was reached only because these are small beside the bags' norms."""
+        """Warn if the goal for the distances was reached only because they are small compared with the bags' norms."""
         options = self._options
         if options.distance != "mmd" or options.request.has_goal:
             return
-        lost, apart = float(np.linalg.norm(self.errors)), float(np.linalg.norm(self.distances))
-        if lost > DISTANCE_TOL * apart * (1 + 1e-6):
+        error, distance = float(np.linalg.norm(self.errors)), float(np.linalg.norm(self.distances))
+        if error > DISTANCE_TOL * distance * (1 + 1e-6):
             warn(
-                f"the bags hardly differ: their distances, {apart:.2g} in the Frobenius norm, are certain to {lost:.2g}, "
-                f"which is not within {DISTANCE_TOL:.0%} of them. Give a tol or a size for more atoms",
+                f"the bags hardly differ: their distances, {distance:.2g} in the Frobenius norm, have errors up to {error:.2g}, "
+                f"which is above {DISTANCE_TOL:.0%} of them. Give a tol or a size for more atoms",
                 NotReachedWarning,
             )
 
     def _warn_of_size(self, what: str, size: int) -> None:
         warn(
-            f"{what} with {size} {self._options.pieces}. What that means for each distance is in errors_. Raise max_size, "
-            "loosen the goal, give a size, or widen the bandwidth",
+            f"{what} with {size} {self._options.pieces}. errors_ has the error of each distance. Raise max_size, loosen the goal, "
+            "give a size, or widen the bandwidth",
             NotReachedWarning,
         )
 
@@ -226,52 +275,52 @@ class Comparison:
     def limit(self) -> float:
         """The relative error up to which a later bag is compared by its compression."""
         worst = max(each.certificate.relative_error for each in self.compressions or [])
-        tol = self._options.each_within
+        tol = self._options.bag_request.tol
         return max(LATER_TOL, LATER_FACTOR * worst) if tol is None else max(tol, worst)
 
     def later(self, bags: Sequence[Floats], rng: np.random.Generator, progress: Progress) -> LaterDistances:
-        """Later bags beside the fitted ones, and which of them the atoms do not see.
+        """Distances of later bags to the fitted ones, in full for bags with a large error.
 
-        Chance numbers are the same for every bag, so that its distances do not depend on which others it came with.
+        Random numbers are the same for every bag, so that its distances do not depend on the other later bags.
         """
         full = [KernelMean.of_rows(bag, self.kernel) for bag in bags]
         seed = int(rng.integers(2**63))
-        found = self._compress_later(full, seed, progress)
-        if found is None:
-            apart, certain = self._between(full, None, self.means, np.random.default_rng(seed), progress)
-            return LaterDistances(apart, certain, np.zeros(len(full), np.bool_), np.zeros(len(full)))
-        errors = np.array([each.certificate.relative_error for each in found])
+        compressions = self._compress_later(full, seed, progress)
+        if compressions is None:
+            distances, bounds = self._between(full, None, self.means, np.random.default_rng(seed), progress)
+            return LaterDistances(distances, bounds, np.zeros(len(full), np.bool_), np.zeros(len(full)))
+        errors = np.array([each.certificate.relative_error for each in compressions])
         unseen = errors > self.limit * (1 + ROUNDING)
         if self._options.distance == "kl":
-            missed = [overlooked(mean, small.mean) for mean, small in zip(full, found, strict=True)]
-            unseen |= np.array(missed) > max(LATER_OVERLOOKED, LATER_FACTOR * self._overlooks)
-        apart, certain = np.empty((len(full), len(self.means))), np.empty((len(full), len(self.means)))
-        for compressed, mine in ((True, np.flatnonzero(~unseen).tolist()), (False, np.flatnonzero(unseen).tolist())):
-            if len(mine):
-                means: list[Density] = [found[k].mean if compressed else full[k] for k in mine]
-                lost = losses([found[k] for k in mine]) if compressed and self._options.distance == "mmd" else None
-                apart[mine], certain[mine] = self._between(means, lost, self.means, np.random.default_rng(seed), progress)
-        return LaterDistances(apart, certain, unseen, errors)
+            missed = [overlooked(mean, small.mean) for mean, small in zip(full, compressions, strict=True)]
+            unseen |= np.array(missed) > max(LATER_OVERLOOKED, LATER_FACTOR * self._overlooked)
+        distances, bounds = np.empty((len(full), len(self.means))), np.empty((len(full), len(self.means)))
+        for compressed, chosen in ((True, np.flatnonzero(~unseen).tolist()), (False, np.flatnonzero(unseen).tolist())):
+            if len(chosen):
+                means: list[Density] = [compressions[k].mean if compressed else full[k] for k in chosen]
+                lost = losses([compressions[k] for k in chosen]) if compressed and self._options.distance == "mmd" else None
+                distances[chosen], bounds[chosen] = self._between(means, lost, self.means, np.random.default_rng(seed), progress)
+        return LaterDistances(distances, bounds, unseen, errors)
 
     def _compress_later(
         self, full: list[KernelMean], seed: int, progress: Progress
     ) -> Sequence[Compression | BagComponents] | None:
-        """Later bags, made small in the same way; None where the fitted ones were not."""
+        """Later bags, compressed as the fitted ones; None if these are in full."""
         source = BagsInMemory([mean.atoms for mean in full])
         rngs = [np.random.default_rng(seed) for _ in full]
         if self._atoms is not None:
-            atoms = self._atoms
-            return source.each(_put, [(atoms, *each) for each in zip(full, rngs, strict=True)], progress.stage("weighing bags"))
+            arguments = [(self._atoms, mean, rng) for mean, rng in zip(full, rngs, strict=True)]
+            return source.each(on_shared_atoms, arguments, progress.stage("weighing bags"))
         return self._own(source, rngs, progress) if self._options.on_own_pieces else None
 
     def warn_of_later(self, later: LaterDistances, names: Sequence[object]) -> None:
-        """Say which later bags had to be compared in full."""
+        """Name the later bags that were compared in full."""
         far = [name for name, one in zip(names, later.unseen, strict=True) if one]
         if far:
             warn(
-                f"{len(far)} of the later bags ({_listed(far)}) lose too much on these {self._options.pieces}, up to "
-                f"{later.lost.max():.2g} of their norm, and are compared in full, which takes longer. Fit again with such bags "
-                f"among the others, or with more {self._options.pieces}",
+                f"{len(far)} of the later bags ({_listed(far)}) have errors up to {later.lost.max():.2g} of their norm on these "
+                f"{self._options.pieces}, and are compared in full, which takes longer. Fit again with such bags among the others, "
+                f"or with more {self._options.pieces}",
                 NotReachedWarning,
             )
 
@@ -283,22 +332,18 @@ class Comparison:
         rng: np.random.Generator,
         progress: Progress,
     ) -> tuple[Array, Array]:
-        """Distances and errors of means to the fitted ones, or among themselves; ``lost`` by each of them, None by full ones."""
+        """Distances and errors of means to the fitted ones, or to each other; ``lost`` has the error of each, None for 0."""
         if self._options.distance == "kl":
             return estimate(means, fitted, self._options.draws, rng, progress)
-        apart = between(cast(list[KernelMean], means), cast(list[KernelMean] | None, fitted), progress)
-        both = np.zeros_like(apart) if self._lost is None else np.tile(self._lost, (len(means), 1))
+        distances = between(cast(list[KernelMean], means), cast(list[KernelMean] | None, fitted), progress)
+        both = np.zeros_like(distances) if self._losses is None else np.tile(self._losses, (len(means), 1))
         if lost is None:
-            return apart, both
+            return distances, both
         both += lost[:, None]
-        errors = np.hypot(apart, both) - apart if self._options.atoms == "shared" else both
+        errors = np.hypot(distances, both) - distances if self._options.atoms == "shared" else both
         if fitted is None:
             np.fill_diagonal(errors, 0.0)
-        return apart, errors
-
-
-def _put(_: Floats, atoms: SharedAtoms, mean: KernelMean, rng: np.random.Generator) -> Compression:
-    return atoms.put(mean, rng)
+        return distances, errors
 
 
 def _listed(names: Sequence[object]) -> str:
@@ -306,5 +351,5 @@ def _listed(names: Sequence[object]) -> str:
 
 
 def losses(compressions: Sequence[Compression | BagComponents]) -> Array:
-    """(N,) the upper ends of the intervals of ‖f − Pf‖ itself, which is what free weights of atoms lose."""
+    """(N,) the upper ends of the intervals of ‖f − P f‖, the error of free weights."""
     return np.array([cast(Compression, each).residual_bound for each in compressions])

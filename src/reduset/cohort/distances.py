@@ -1,8 +1,8 @@
-"""Distances between many kernel means: D_ij = ‖f_i − f_j‖, the maximum mean discrepancy in "rkhs", the L2 distance in "l2".
+"""Distances of many kernel means: D_ij = ‖f_i − f_j‖, the maximum mean discrepancy in "rkhs", the L2 distance in "l2".
 
 Means on the same atoms: with K = L Lᵀ the atoms' Gram matrix, f_i is the vector Lᵀα_i in an orthonormal basis of their span, and D
-is the plain distance of these vectors: O(m³/3 + N m²), and nothing cancels. Others: D² = G_ii + G_jj − 2 G_ij from all the inner
-products G, O((Σn)²/2) kernel evaluations in bounded memory; differences below about 1e-8 of the norms are lost in rounding.
+is the Euclidean distance of these vectors: O(m³/3 + N m²), without cancellation. Other means: D² = G_ii + G_jj − 2 G_ij from all
+inner products G, O((Σn)²/2) kernel evaluations in bounded memory. Differences below about 1e-8 of the norms are rounding.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from scipy.spatial.distance import cdist
 from reduset._engine import single_threaded_blas, to_numpy
 from reduset._progress import Progress
 from reduset._types import Array, ProgressLike
-from reduset.kernels.base import exponential
+from reduset.kernels import exponential
 from reduset.mean import KernelMean
 from reduset.mixture import Mixture
 from reduset.weights import CHOLESKY_UP_TO, FactoredSpan
@@ -29,7 +29,7 @@ def distances(
     *,
     progress: ProgressLike = False,
 ) -> Array:
-    """The distance of each mean to each other one, full or compressed.
+    """The distances between kernel means, full or compressed.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ def distances(
 
     Returns
     -------
-    (N, M) array; symmetric with a diagonal of 0 where ``others`` is left out
+    (N, M) array; symmetric with a diagonal of 0 without ``others``
 
     Examples
     --------
@@ -61,15 +61,15 @@ def distances(
 
 
 def between(means: list[KernelMean], others: list[KernelMean] | None, progress: Progress) -> Array:
-    """The same for lists that are known to be alike."""
+    """The same for checked lists with one kernel."""
     columns = means if others is None else others
     if on_same_atoms([*means, *columns]) and means[0].size <= CHOLESKY_UP_TO:
-        found = _within_span(means, columns)
+        result = _within_span(means, columns)
     else:
-        found = _from_products(means, others, progress.stage("distances"))
+        result = _from_products(means, others, progress.stage("distances"))
     if others is None:
-        np.fill_diagonal(found, 0.0)
-    return found
+        np.fill_diagonal(result, 0.0)
+    return result
 
 
 def checked(means: Any, name: str) -> list[KernelMean]:
@@ -92,33 +92,34 @@ def checked(means: Any, name: str) -> list[KernelMean]:
 
 
 def on_same_atoms(means: Sequence[KernelMean]) -> bool:
-    """Whether the means differ in their weights alone."""
+    """Whether the means differ only in their weights."""
     return all(mean.size == means[0].size and np.array_equal(mean.atoms, means[0].atoms) for mean in means[1:])
 
 
 def _within_span(means: Sequence[KernelMean], others: Sequence[KernelMean]) -> Array:
     first = means[0]
-    with single_threaded_blas():  # so that the number of threads changes no digit
+    with single_threaded_blas():  # so that the result does not depend on the number of threads
         span = FactoredSpan(first.kernel, np.asarray(first.atoms, np.float64), np.zeros(first.size))
         rows, columns = (_coordinates([mean.weights for mean in some], span) for some in (means, others))
     return cdist(rows, columns) * exponential(first.kernel.log_energy(first.dimension) / 2)
 
 
 def _coordinates(weights: Sequence[Array], span: FactoredSpan) -> Array:
-    """A row for each weights; equal ones have equal rows, which a product does not promise: it may round its last rows apart."""
+    """(N, k) coordinates of means with these weights, equal ones for equal weights: a matrix product can round its last rows
+    apart."""
     stacked = np.stack(weights)
-    _, first, place = np.unique(stacked, axis=0, return_index=True, return_inverse=True)
-    kept = np.sort(first)  # in the order in which they come
-    return np.asarray((stacked[kept] @ span.coordinates)[np.searchsorted(kept, first[place.ravel()])])
+    _, first, group = np.unique(stacked, axis=0, return_index=True, return_inverse=True)
+    kept = np.sort(first)  # in the given order
+    return np.asarray((stacked[kept] @ span.coordinates)[np.searchsorted(kept, first[group.ravel()])])
 
 
 def _from_products(means: list[KernelMean], others: list[KernelMean] | None, report: Callable[[int, int], None]) -> Array:
-    """From all inner products; of two equal lists each pair is taken once."""
+    """From all inner products; within one list, each pair is evaluated once."""
     columns = means if others is None else others
     norms = np.array([mean.inner(mean) for mean in means])
     other_norms = norms if others is None else np.array([mean.inner(mean) for mean in others])
     products = np.empty((len(means), len(columns)))
-    if others is not None and on_same_atoms(columns):  # a pass over each mean, and not one for each pair
+    if others is not None and on_same_atoms(columns):  # one pass over each mean, not one for each pair
         weights, energy = np.stack([mean.weights for mean in columns]), means[0].kernel.log_energy(means[0].dimension)
         for i, mean in enumerate(means):
             report(i, len(means))

@@ -2,16 +2,14 @@
 
 J = ∫ (p − q) log(p/q), so with t = log p/q and draws from the mixture (p + q)/2, half of them from each,
 
-    J = E[ 2 t tanh(t/2) ],
+    J = E[ 2 t tanh(t/2) ].
 
-every term of which is at least 0, exactly 0 where p = q, and never above 2|t|: the estimate cannot be negative, is symmetric, and
-its standard error vanishes with the divergence, none of which holds for the plain averages of log p/q. J is the dissimilarity of
-the "KDE case" of Cruz Cortés & Scott 2017, Section VI-A.
+Every term is at least 0, exactly 0 where p = q, and at most 2|t|. So the estimate is not negative and symmetric, and its standard
+error vanishes with the divergence. Averages of log p/q have none of these properties. J is the dissimilarity of the "KDE case" of
+Cruz Cortés & Scott 2017, Section VI-A. Densities are kernel means or mixtures, also both in one list.
 
-Densities are kernel means, or mixtures, whose components have covariances of their own; both in one list if need be.
-
-With S draws of each of N densities, O(N·S·m) kernel values where all are on the same m atoms, and a matrix product with their
-weights; O(N·S·Σm) where each has its own atoms or components. Memory O(S·N).
+With S draws from each of N densities: O(N·S·m) kernel values and a matrix product with the weights if all are on the same m atoms,
+O(N·S·Σm) if each has its own atoms or components. Memory O(S·N).
 """
 
 from __future__ import annotations
@@ -36,7 +34,7 @@ from reduset.mixture import Mixture
 Density = KernelMean | Mixture
 
 BLOCK_ENTRIES = 1 << 22
-FAINT = 1e-200  # sums below this may have lost terms to underflow
+UNDERFLOW = 1e-200  # terms of smaller sums may have underflowed
 
 
 class Divergences(NamedTuple):
@@ -55,12 +53,11 @@ def divergences(
     rng: SeedLike = None,
     progress: ProgressLike = False,
 ) -> Divergences:
-    """The symmetrised divergence of each density from each other one, with its Monte-Carlo standard error.
+    """The symmetrised divergences between densities, with their Monte-Carlo standard errors.
 
     Parameters
     ----------
-    means : list of KernelMean or Mixture with non-negative weights; taken as densities of mass 1, whatever the scale of their
-        weights
+    means : list of KernelMean or Mixture with non-negative weights, which are scaled to the sum 1
     others : the same, optional; the means themselves by default
     draws : int, from each density
     rng : None, seed or Generator
@@ -93,9 +90,9 @@ def divergences(
 def estimate(
     means: Sequence[Density], others: Sequence[Density] | None, draws: int, rng: np.random.Generator, progress: Progress
 ) -> Divergences:
-    """The same for lists that are known to be densities.
+    """The same for checked lists of densities.
 
-    With others, every mean is drawn from with the same chance numbers, so that its row does not depend on who else is in the list.
+    With others, the draws from every mean use the same random numbers, so that its row does not depend on the rest of the list.
     """
     report = progress.stage("drawing")
     if others is None:
@@ -126,7 +123,7 @@ def _density(mean: Any, name: str) -> Density:
             "or .mean of a Compression"
         )
     if isinstance(mean, KernelMean) and not isinstance(mean.kernel, RadialKernel):
-        raise TypeError(f"{name} must be a density, but {mean.kernel!r} is none; use {ANY_FAMILY}")
+        raise TypeError(f"{name} must be a density, but {mean.kernel!r} is not one; use {ANY_FAMILY}")
     if mean.weights.min() < 0:
         raise ValueError(
             f"{name} must have non-negative weights, got one of {mean.weights.min():.3g}; compress with weights='simplex'"
@@ -147,7 +144,7 @@ def _averages(
     for i, (source, rng) in enumerate(zip(sources, rngs, strict=True)):
         report(i)
         Q = source.sample(draws, rng)
-        with np.errstate(invalid="ignore"):  # inf − inf where neither density reaches
+        with np.errstate(invalid="ignore"):  # inf − inf where both densities underflow
             t = log_densities([source], Q) - log_densities(targets, Q)
         terms = 2 * t * np.tanh(t / 2)
         average[i] = terms.mean(axis=0)
@@ -156,10 +153,10 @@ def _averages(
 
 
 def overlooked(full: KernelMean, small: Density) -> float:
-    """What points that ``small`` does not see add to KL(full‖small), about and at least; O(n·m).
+    """An approximate lower bound on the part of KL(full‖small) from points that ``small`` misses; O(n·m).
 
-    At its own points the full density is at least that of the one bump there. A few points far from all the atoms hardly change the
-    norm of a mean, but a divergence is an average of logarithms, and these may be as large as they like.
+    At its own points, the full density is at least that of one kernel function. A few points far from all atoms hardly change the
+    norm of a mean, but a divergence is an average of logarithms, which are not bounded.
     """
     if not isinstance(full.kernel, RadialKernel):
         raise TypeError(f"{full.kernel!r} is no density")
@@ -168,21 +165,21 @@ def overlooked(full: KernelMean, small: Density) -> float:
 
 
 def log_densities(densities: Sequence[Density], Q: Array) -> Array:
-    """The logarithm of every density at the rows of Q, (q, N): kernel values once where all are on the same atoms."""
+    """(q, N) the logarithm of every density at the rows of Q; kernel values are computed once if all are on the same atoms."""
     means = [each for each in densities if isinstance(each, KernelMean)]
     if len(densities) == 1 or len(means) < len(densities) or not on_same_atoms(means):
         return np.stack([each.log_density(Q) for each in densities], axis=1)
     first = means[0]
     kernel = cast(RadialKernel, first.kernel)
-    bumps = replace(kernel, space="rkhs")  # whose products are the values of the bump, 1 at its centre
+    plain = replace(kernel, space="rkhs")  # inner products are then kernel values, 1 at the centre
     weights = np.stack([mean.weights for mean in means], axis=1)
     sums = np.empty((len(Q), len(means)))
     with single_threaded_blas():
         for a, b in blocks(len(Q), max(1, BLOCK_ENTRIES // first.size)):
-            sums[a:b] = bumps.product_gram(Q[a:b], first.atoms) @ weights
+            sums[a:b] = plain.product_gram(Q[a:b], first.atoms) @ weights
     with np.errstate(divide="ignore"):
         logs = np.log(sums) + kernel.density_log_peak(first.dimension)
-    for j in np.flatnonzero((sums < FAINT).any(axis=0)).tolist():
-        rows = np.flatnonzero(sums[:, j] < FAINT)
+    for j in np.flatnonzero((sums < UNDERFLOW).any(axis=0)).tolist():
+        rows = np.flatnonzero(sums[:, j] < UNDERFLOW)
         logs[rows, j] = means[j].log_density(Q[rows])
     return logs

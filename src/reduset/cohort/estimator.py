@@ -1,6 +1,6 @@
-"""CohortMap: bags in, a map of them out, in the manner of scikit-learn (Cruz Cortés & Scott 2017, Section VI-A).
+"""CohortMap: from bags to a map of them, as a scikit-learn estimator (Cruz Cortés & Scott 2017, Section VI-A).
 
-bags → compressions (`shared`) → distances (`distances`, `divergences`) → map (`layouts`). Validates, calls, stores.
+bags → compressions (`shared_atoms`) → distances (`distances`, `divergences`) → map (`layouts`). Validates, calls, stores.
 """
 
 from __future__ import annotations
@@ -18,28 +18,25 @@ from reduset._progress import Progress
 from reduset._types import Array, BagsLike, Floats, KernelLike, MaxSizeLike, ProgressLike, SeedLike, SelectorLike
 from reduset._validate import rows as _rows
 from reduset._validate import seeded
-from reduset.cohort.bag_components import require_gaussian
-from reduset.cohort.bag_source import BagSource
-from reduset.cohort.comparison import PIECES, WAYS, Comparison, ComparisonOptions
-from reduset.cohort.layouts import LAYOUTS, lay_out
-from reduset.cohort.scatter import scatter
+from reduset.cohort.bags import BagSource
+from reduset.cohort.comparison import PIECES, WAYS, Comparison, ComparisonOptions, require_gaussian
+from reduset.cohort.layouts import LAYOUTS, lay_out, scatter
 from reduset.compression import MOST_ATOMS, AtomRequest
-from reduset.kernels import ANY_FAMILY, Gaussian, Kernel, RadialKernel
-from reduset.kernels.registry import as_kernel
+from reduset.kernels import ANY_FAMILY, Gaussian, Kernel, RadialKernel, as_kernel
 
-DENSITY_SIZE = {"atoms": 400, "components": 100}  # where neither tol nor size is given
-DRAWS = {"atoms": 1000, "components": 4000}  # components lose less than the noise of 1,000 draws, which are cheap from so few
-MOST = {"mmd": MOST_ATOMS, "kl": 1000}  # weights of densities are a quadratic program for each bag
+DENSITY_SIZE = {"atoms": 400, "components": 100}  # without tol and size
+DRAWS = {"atoms": 1000, "components": 4000}  # the error of components is below the noise of 1,000 draws
+MAX_SIZE = {"mmd": MOST_ATOMS, "kl": 1000}  # weights of densities are a quadratic program for each bag
 
 
 @seeded
 @dataclass(eq=False, repr=False)
 class CohortMap(TransformerMixin, BaseEstimator):
-    """A map on which bags that are alike are near each other.
+    """A map on which similar bags are near each other.
 
-    A bag is a sample: the (n, d) points of one patient, say. Bags come as a list of arrays or frames, a mapping of names to them,
-    an (N, n, d) array, or one long table with ``sample=``: the name of the column that says which bag a row belongs to, or an
-    array with a label for each row.
+    A bag is a sample: the (n, d) points of one patient, for example. Bags are a list of arrays or frames, a mapping from names to
+    them, an (N, n, d) array, or one long table with ``sample=``: the name of the column with the bag of each row, or an array of
+    labels.
 
     Parameters
     ----------
@@ -49,28 +46,27 @@ class CohortMap(TransformerMixin, BaseEstimator):
     layout : "isomap" or "mds"
     n_components : int, dimensions of the map
     kernel : Kernel or callable, default ``Gaussian("median")``, for "kl" ``Gaussian("iqr", normalized=True)``
-        A bandwidth rule is applied to the points of all bags together, each bag with the same weight.
+        A bandwidth rule is applied to the points of all bags, with the same weight for each bag.
     tol : float
-        The fewest atoms for which ‖f − f_m‖ / ‖f‖ of each bag is certified to be at most this.
+        The smallest number of atoms is used for which ‖f − f_m‖ / ‖f‖ of each bag is certified to be at most this.
     size : int
-        That many atoms. Where neither is given: for "mmd" as many as make the distances certain to 1 %,
-        ‖errors_‖ ≤ 0.01 ‖distances_‖ in the Frobenius norm (with own atoms, tol 0.02); for "kl" 100 components or 400 atoms. Of
-        bags that hardly differ, distances below 0.01 of the bags' norms count as that large; a warning says so.
+        The number of atoms. Without ``tol`` and ``size``: for "mmd" the number for which the distances are certain to 1 %,
+        ‖errors_‖ ≤ 0.01 ‖distances_‖ in the Frobenius norm (with own atoms, tol 0.02); for "kl" 100 components or 400 atoms.
+        If bags hardly differ, distances count as at least 0.01 of the bags' norms, with a warning.
     pieces : "atoms" or "components"
-        Points with weights, whose bumps all have the kernel's width; or Gaussian components with covariances of their own, each
-        bag's own, for "kl" with a Gaussian kernel: of blood samples a quarter as many are ten times nearer to the divergences of
-        all points, and take longer to find.
-        By default components for "kl" with a Gaussian kernel, unless ``atoms`` or ``plateau`` is given.
+        Weighted points, or Gaussian components with their own covariances for each bag, for "kl" with a Gaussian kernel. On blood
+        samples, a quarter of the number of components has a tenth of the error of atoms, and takes longer to fit. By default
+        components for "kl" with a Gaussian kernel, unless ``atoms`` or ``plateau`` is given.
     atoms : "shared", "own" or "all"
-        The same atoms for all bags, the default; each bag its own, as in the paper; or no compression.
+        The same atoms for all bags, by default; different atoms for each bag, as in the paper; or no compression.
     select : selector or its name, of atoms
     plateau : float
         The ε rule of the paper, instead of ``tol`` or ``size``: stop at the first atom that adds at most this proportion of the
-        energy added since the first. With own atoms for each bag, with shared atoms for the mean of all bags.
+        energy added since the first. For each bag with own atoms, for the mean of all bags with shared atoms.
     max_size : int, "sqrt" or function of the number of points
-        The most atoms or components for ``tol`` and ``plateau``; default 5000, for "kl" 1000. With own atoms it is applied to each
-        bag: the paper's is ``lambda n: int(3 * n**0.5)``. "sqrt" is the largest integer below √n.
-    n_neighbors : int, of the graph of layout "isomap"; at most one less than there are bags is used
+        The largest number of atoms or components for ``tol`` and ``plateau``; default 5000, for "kl" 1000. With own atoms it is
+        applied to each bag: the paper's is ``lambda n: int(3 * n**0.5)``. "sqrt" is the largest integer below √n.
+    n_neighbors : int, of the graph of layout "isomap"; at most the number of bags minus one is used
     draws : int, from each density, for "kl"; default 4000 from components, 1000 from atoms
     confidence : float, of the certificates behind ``errors_``
     random_state : None, seed, Generator or RandomState
@@ -81,16 +77,16 @@ class CohortMap(TransformerMixin, BaseEstimator):
     embedding_ : (N, n_components)
     distances_ : (N, N)
     errors_ : (N, N)
-        "mmd": what the compression can have changed in each distance, at most: with shared atoms the full distance lies between
-        ``distances_`` and ``distances_ + errors_``, with own atoms within ``errors_`` on either side. "kl": the standard error of
-        the Monte-Carlo estimate.
-    compressions_ : list of Compression, one a bag; None for atoms "all"
-        With components ``mean`` of each is a `Mixture`.
+        "mmd": an upper bound on the effect of the compression on each distance. With shared atoms, the full distance lies between
+        ``distances_`` and ``distances_ + errors_``, with own atoms within ``distances_ ± errors_``. "kl": the standard error of the
+        Monte-Carlo estimate.
+    compressions_ : list of Compression, one for each bag; None for atoms "all"
+        With components, ``mean`` of each is a `Mixture`.
     pieces_ : "atoms" or "components"
     names_ : list, of the bags: positions in the list, keys, or labels in the order in which they appear
-    kernel_ : Kernel, with its bandwidth a number
+    kernel_ : Kernel with a resolved bandwidth
     n_features_in_ : int
-    feature_names_in_ : (d,) array, the columns of the frames, where bags are frames whose columns have texts as names
+    feature_names_in_ : (d,) array, the columns of the bags, if they are frames with texts as column names
 
     Examples
     --------
@@ -124,17 +120,17 @@ class CohortMap(TransformerMixin, BaseEstimator):
     progress: ProgressLike = False
 
     def _options(self) -> ComparisonOptions:
-        distance = _validate.one_of(self.distance, "distance", MOST)
+        distance = _validate.one_of(self.distance, "distance", MAX_SIZE)
         usual = Gaussian("iqr", normalized=True) if distance == "kl" else None
         kernel = as_kernel(usual if self.kernel is None else self.kernel)
         if distance == "kl" and not isinstance(kernel, RadialKernel):
-            raise TypeError(f"distance='kl' compares densities, and {kernel!r} is none; use {ANY_FAMILY}")
+            raise TypeError(f"distance='kl' compares densities, got {kernel!r}; use {ANY_FAMILY}")
         pieces = self._pieces(distance, kernel)
         request = AtomRequest.of(
             self,
             pieces=pieces,
             select="auto" if pieces == "components" else self.select,  # components are fitted, not selected
-            max_size=MOST[distance] if self.max_size is None else self.max_size,
+            max_size=MAX_SIZE[distance] if self.max_size is None else self.max_size,
             weights="simplex" if distance == "kl" else "free",  # a divergence needs densities, a distance the best weights
             confidence=_validate.confidence(self.confidence),
         )
@@ -150,7 +146,7 @@ class CohortMap(TransformerMixin, BaseEstimator):
         )
 
     def _pieces(self, distance: str, kernel: Kernel) -> str:
-        """What bags are put on: components where they are asked for, or can be had and no way of atoms was asked for."""
+        """Components if they are requested, or by default for "kl" without options of atoms; otherwise atoms."""
         if self.pieces is None:
             of_atoms = self.atoms is not None or self.plateau is not None
             return "components" if distance == "kl" and isinstance(kernel, Gaussian) and not of_atoms else "atoms"
@@ -159,14 +155,14 @@ class CohortMap(TransformerMixin, BaseEstimator):
             if distance != "kl":
                 raise ValueError(f"pieces='components' are for distance='kl', got {distance!r}; use pieces='atoms'")
             if self.atoms is not None:
-                raise ValueError(f"pieces='components' leaves no atoms, got atoms={self.atoms!r}; leave one of the two out")
+                raise ValueError(f"pieces='components' excludes atoms, got atoms={self.atoms!r}; remove one of the two")
             if self.plateau is not None:
                 raise ValueError(f"plateau={self.plateau!r} goes with atoms, not with pieces='components'; give tol or size")
             require_gaussian(kernel)
         return pieces
 
     def fit(self, bags: BagsLike, y: Any = None, *, sample: Any = None) -> Self:
-        """Compare the bags and lay them out.
+        """Compare the bags and place them on the map.
 
         Parameters
         ----------
@@ -203,25 +199,25 @@ class CohortMap(TransformerMixin, BaseEstimator):
         self.pieces_ = options.pieces
         self.compressions_ = comparison.compressions
         self.distances_, self.errors_ = comparison.distances, comparison.errors
-        self.embedding_ = self._layout.places
+        self.embedding_ = self._layout.points
         return self
 
     def fit_transform(self, bags: BagsLike, y: Any = None, *, sample: Any = None) -> Array:
-        """Fit, and return the places of the bags, (N, n_components)."""
+        """Fit, and return the points of the bags, (N, n_components)."""
         return self.fit(bags, y, sample=sample).embedding_
 
     def transform(self, bags: BagsLike, *, sample: Any = None) -> Array:
-        """Places for later bags, (M, n_components); the map stays as it is."""
+        """Points of later bags, (M, n_components); the map is unchanged."""
         distances, _ = self._to_fitted(bags, sample)
         return self._layout.place(distances)
 
     def distances_to_fitted(self, bags: BagsLike, *, sample: Any = None) -> tuple[Array, Array]:
         """The distances of later bags to the fitted ones, and their errors, (M, N) each.
 
-        A bag that its pieces do not show well enough is compared in full, with a warning that names it: one whose measured error is
-        above ``tol``; where none was given, above 0.02 and 1.5 times that of the worst bag fitted. For "kl" also one with points
-        whose logarithms alone change a divergence by 0.05 and 1.5 times as much as in the worst bag fitted. The error of its
-        distance, for "mmd", is then what the fitted bag lost, on either side.
+        A bag with a large error is compared in full, with a warning that names it. The measured error is large above ``tol``;
+        without ``tol``, above 0.02 and above 1.5 times that of the worst fitted bag. For "kl", the missing part of the divergence
+        is large above 0.05 and above 1.5 times that of the worst fitted bag. For "mmd", the error of the distance is then that of
+        the fitted bag.
         """
         return self._to_fitted(bags, sample)
 
@@ -241,8 +237,8 @@ class CohortMap(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         ax : matplotlib axes, optional; new ones by default
-        labels : list of N texts to write beside the places, True for the names of the bags, False or None for none
-        groups : list of N, one colour for each value; bags whose group is missing (None, NaN) are grey
+        labels : list of N texts next to the points, True for the names of the bags, False or None for no text
+        groups : list of N, with a colour for each value; bags without a group (None, NaN) are grey
 
         Returns
         -------
@@ -254,6 +250,6 @@ class CohortMap(TransformerMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False  # one table alone does not say which rows make a bag
+        tags.input_tags.two_d_array = False  # rows of one table have no bags
         tags.input_tags.three_d_array = True
         return tags

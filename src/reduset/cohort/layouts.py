@@ -1,42 +1,52 @@
-"""Layouts: a place in few dimensions for each bag, from distances alone, and for a bag that comes later.
+"""Maps: a point in few dimensions for each bag, from distances alone; later bags; the alignment of two maps; and a scatter plot.
 
 `IsomapLayout`
-          scikit-learn's, on the distances as given: distances along the graph of neighbours, then classical scaling of these
+          scikit-learn's Isomap on the given distances: shortest paths in the graph of neighbours, then classical scaling
           (Tenenbaum, de Silva & Langford 2000). A later bag is joined to the graph by its own neighbours and projected onto the
-          axes found (the Nyström formula), which scikit-learn's transform does for given distances as well. A fitted bag lands
-          exactly on its place, since its distance to itself is 0.
+          axes (the Nyström formula). A fitted bag is placed exactly at its point, since its distance to itself is 0.
 `StressLayout`
-          metric scaling: scikit-learn's SMACOF, which minimises Σ (‖z_i − z_j‖ − D_ij)², started from classical scaling, so that no
-          chance is involved and similar distances give similar maps. A later bag goes where its own part of the stress is
-          least, the others held fast. In a minimum each bag is where its own part is least, so a fitted one finds its place
-          again. (Gower's formula places by classical scaling, which is another map; it is only where the search starts.)
+          metric scaling by scikit-learn's SMACOF, which minimises Σ (‖z_i − z_j‖ − D_ij)². It starts from classical scaling, so it
+          is deterministic, and similar distances give similar maps. A later bag is placed where its own part of the stress is
+          smallest, with the others fixed. Gower's formula for classical scaling is one start of that search.
 
-O(N³) for Isomap, O(N²) a step for the stress, O(N) a step for a later bag.
+`procrustes` aligns two maps, which are determined up to a shift, a rotation or reflection, and a scale. With both maps centred, A
+and B, the minimum over rotations and reflections R and scales s of ‖sAR − B‖ is attained at R = UVᵀ for AᵀB = UΣVᵀ, and s = tr Σ /
+‖A‖². The correlation is tr Σ / (‖A‖ ‖B‖), and ‖sAR − B‖² = (1 − correlation²) ‖B‖².
+
+O(N³) for Isomap, O(N²) a step for the stress, O(N) a step for a later bag, O(N k² + k³) for an alignment.
 """
 
 from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from scipy.linalg import orthogonal_procrustes
 from scipy.optimize import least_squares
 from scipy.sparse import SparseEfficiencyWarning
 from sklearn import manifold
 
+from reduset import _validate
+from reduset._drawing import axes
 from reduset._types import Array
 
-STEPS, SETTLED = 3000, 1e-9
+MAX_STEPS, STRESS_TOLERANCE = 3000, 1e-9
+LAYOUTS = ("isomap", "mds")
+SHAPES = "osD^vP*X"  # markers, so that groups differ without colours too
 
 
 class Layout(ABC):
-    """Places of the bags fitted, (N, k), and of others."""
+    """Points of the fitted bags, (N, k), and of later ones."""
 
-    places: Array
+    points: Array
 
     @abstractmethod
     def place(self, distances: Array) -> Array:
-        """The places of later bags, (M, k), from their distances to the fitted ones, (M, N)."""
+        """The points of later bags, (M, k), from their distances to the fitted ones, (M, N)."""
 
 
 class IsomapLayout(Layout):
@@ -45,9 +55,9 @@ class IsomapLayout(Layout):
     def __init__(self, distances: Array, n_components: int, n_neighbors: int) -> None:
         neighbours = min(n_neighbors, len(distances) - 1)
         self._isomap = manifold.Isomap(n_neighbors=neighbours, n_components=n_components, metric="precomputed")
-        with warnings.catch_warnings():  # how the graph is stored while its components are joined is no concern of a user
+        with warnings.catch_warnings():  # about the storage of the graph, which users cannot change
             warnings.simplefilter("ignore", SparseEfficiencyWarning)
-            self.places = self._isomap.fit_transform(distances)
+            self.points = self._isomap.fit_transform(distances)
 
     def place(self, distances: Array) -> Array:
         return np.asarray(self._isomap.transform(distances))
@@ -58,26 +68,26 @@ class StressLayout(Layout):
 
     def __init__(self, distances: Array, n_components: int) -> None:
         self._classical = _ClassicalScaling(distances, n_components)
-        if not distances.any():  # bags that all coincide, which SMACOF would divide by
-            self.places = np.zeros((len(distances), n_components))
+        if not distances.any():  # bags that all coincide; SMACOF would divide by 0
+            self.points = np.zeros((len(distances), n_components))
             return
-        places, _ = manifold.smacof(
-            distances, n_components=n_components, init=self._classical.places, n_init=1, max_iter=STEPS, eps=SETTLED
+        points, _ = manifold.smacof(
+            distances, n_components=n_components, init=self._classical.points, n_init=1, max_iter=MAX_STEPS, eps=STRESS_TOLERANCE
         )
-        self.places = np.asarray(places)
+        self.points = np.asarray(points)
 
     def place(self, distances: Array) -> Array:
         return np.stack([self._place_one(row) for row in distances])
 
     def _place_one(self, wanted: Array) -> Array:
-        def gaps(z: Array) -> Array:
-            return np.linalg.norm(z - self.places, axis=1) - wanted
+        def differences(z: Array) -> Array:
+            return np.linalg.norm(z - self.points, axis=1) - wanted
 
-        # the stress of one point may have several valleys: beside its nearest bags, and where classical scaling puts it
-        nearest = self.places[np.argsort(wanted, kind="stable")[:3]]
+        # the stress of one point can have several minima: near its nearest bags, and at the point of classical scaling
+        nearest = self.points[np.argsort(wanted, kind="stable")[:3]]
         starts = [*nearest, nearest.mean(axis=0), self._classical.place(wanted)]
-        found = [least_squares(gaps, start) for start in starts]
-        return np.asarray(min(found, key=lambda each: each.cost).x)
+        minima = [least_squares(differences, start) for start in starts]
+        return np.asarray(min(minima, key=lambda each: each.cost).x)
 
 
 class _ClassicalScaling:
@@ -89,18 +99,92 @@ class _ClassicalScaling:
         centred = -0.5 * (centred - centred.mean(axis=1, keepdims=True))
         values, vectors = np.linalg.eigh((centred + centred.T) / 2)
         values, vectors = np.maximum(values[::-1][:n_components], 0.0), vectors[:, ::-1][:, :n_components]
-        signs = np.sign(vectors[np.argmax(np.abs(vectors), axis=0), np.arange(n_components)])  # eigenvectors come with either
+        signs = np.sign(vectors[np.argmax(np.abs(vectors), axis=0), np.arange(n_components)])  # eigenvectors have either sign
         self._axes, self._lengths = vectors * signs, np.sqrt(values)
-        self.places: Array = self._axes * self._lengths
+        self.points: Array = self._axes * self._lengths
 
     def place(self, wanted: Array) -> Array:
         lengths = np.where(self._lengths > 0, self._lengths, np.inf)
         return np.asarray(0.5 * (self._squares.mean(axis=0) - wanted**2) @ self._axes / lengths)
 
 
-LAYOUTS = ("isomap", "mds")
-
-
 def lay_out(name: str, distances: Array, n_components: int, n_neighbors: int) -> Layout:
     """The layout of that name."""
     return IsomapLayout(distances, n_components, n_neighbors) if name == "isomap" else StressLayout(distances, n_components)
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """A map aligned with another.
+
+    Attributes
+    ----------
+    aligned : (N, k) the map, shifted, rotated and scaled onto the reference
+    correlation : 1 if the maps agree, 0 if they have nothing in common
+    residual : ‖aligned − reference‖ relative to the spread of the reference, √(1 − correlation²)
+    """
+
+    aligned: Array
+    correlation: float
+    residual: float
+
+
+def procrustes(embedding: Any, reference: Any) -> Alignment:
+    """Align a map with a reference by a shift, a rotation or reflection, and a scale.
+
+    Parameters
+    ----------
+    embedding, reference : (N, k), the same bags in the same order
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from reduset.cohort import procrustes
+    >>> square = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]])
+    >>> turned = 3 * square[:, ::-1] + 5
+    >>> found = procrustes(turned, square)
+    >>> round(found.correlation, 6), bool(np.allclose(found.aligned, square))
+    (1.0, True)
+    """
+    A = np.asarray(_validate.points(embedding, "embedding"), np.float64)
+    B = np.asarray(_validate.points(reference, "reference"), np.float64)
+    if A.shape != B.shape:
+        raise ValueError(f"embedding and reference must have the same shape, got {A.shape} and {B.shape}")
+    centre = B.mean(axis=0)
+    A, B = A - A.mean(axis=0), B - centre
+    spreads = {"embedding": float(np.linalg.norm(A)), "reference": float(np.linalg.norm(B))}
+    for name, spread in spreads.items():
+        if spread == 0:
+            raise ValueError(f"{name} must have different rows, got {len(A)} equal ones; is every bag the same?")
+    rotation, common = orthogonal_procrustes(A, B)
+    correlation = min(float(common) / (spreads["embedding"] * spreads["reference"]), 1.0)
+    aligned = (A @ rotation) * (float(common) / spreads["embedding"] ** 2)
+    return Alignment(aligned + centre, correlation, float(np.linalg.norm(aligned - B)) / spreads["reference"])
+
+
+def scatter(
+    points: Array, ax: Any, labels: Sequence[Any] | None, groups: Sequence[Any] | None, *, things: str = "bags", **options: Any
+) -> Any:
+    """Draw the first two columns of a map, with a colour and marker for each group and grey without one; return the axes.
+
+    ``options`` go to ``Axes.scatter``. matplotlib is imported at the first call.
+    """
+    for name, given in (("labels", labels), ("groups", groups)):
+        if given is not None and len(given) != len(points):
+            raise ValueError(f"{name} must have one entry for each of the {len(points)} {things}, got {len(given)}")
+    ax = axes(ax)
+    x, y = points[:, 0], points[:, 1] if points.shape[1] > 1 else np.zeros(len(points))
+    if groups is None:
+        ax.scatter(x, y, **options)
+    else:
+        missing = np.array([_validate.missing(group) for group in groups])
+        for k, group in enumerate(dict.fromkeys(group for group, gone in zip(groups, missing, strict=True) if not gone)):
+            members = np.array([not gone and other == group for other, gone in zip(groups, missing, strict=True)])
+            ax.scatter(x[members], y[members], **{"label": str(group), "marker": SHAPES[k % len(SHAPES)]} | options)
+        if missing.any():
+            ax.scatter(x[missing], y[missing], **options | {"label": "no group", "color": "lightgrey"})
+        ax.legend()
+    for label_x, label_y, label in zip(x, y, labels if labels is not None else (), strict=labels is not None):
+        ax.annotate(str(label), (label_x, label_y), xytext=(4, 4), textcoords="offset points", fontsize="small")
+    ax.set_aspect("equal", adjustable="datalim")  # distances have the same scale in every direction
+    return ax

@@ -1,58 +1,60 @@
-"""Shared atoms: many bags compressed onto the same atoms, each with the best weights of its own.
+"""Shared atoms: many bags compressed onto the same atoms, each with its own best weights.
 
-The atoms are selected for the mean of all bags, each bag with the same mass. Let P be the projection onto their span, f and g two
-bags, D = ‖f − g‖ and D₀ = ‖Pf − Pg‖. Both are projected onto one span, so by Pythagoras
+The atoms are selected for the mean of all bags, in which every bag has the same weight. Let P be the projection onto their span, f
+and g two bags, D = ‖f − g‖ and D₀ = ‖P f − P g‖. Both are projected onto one span, so by Pythagoras
 
-    D² − D₀² = ‖(I − P)(f − g)‖² ≤ (e_f + e_g)²,    e_f = ‖f − Pf‖,
-    0 ≤ D − D₀ ≤ √(D₀² + (e_f + e_g)²) − D₀:
+    D² − D₀² = ‖(I − P)(f − g)‖² ≤ (e_f + e_g)²,    e_f = ‖f − P f‖,
+    0 ≤ D − D₀ ≤ √(D₀² + (e_f + e_g)²) − D₀.
 
-what the compression loses enters a distance to second order. With atoms of their own (Cruz Cortés & Scott 2017, Section VI-A) the
-two projections differ, and all that holds is |D − D₀| ≤ e_f + e_g.
+The error of a distance is of second order in the errors of the bags. If each bag has its own atoms (Cruz Cortés & Scott 2017,
+Section VI-A), the projections differ, and only |D − D₀| ≤ e_f + e_g holds. Part of the error of a bag is its sampling noise, with
+an energy of about (1 − ‖Pφ‖²)/n, which no other bag shares. Small bags therefore need many atoms for a small tolerance.
 
-What a bag loses is in part its sampling noise, of energy about (1 − ‖Pφ‖²)/n, which no other bag shares: of small bags no few atoms
-are within a small tolerance, theirs or shared.
+How many atoms are enough follows from one measurement. With y_i = L⁻¹κ_i the coordinates of bag i in the span and r_i the measured
+‖f_i − P f_i‖² with all atoms, the first m atoms have the squared error e_i² = r_i + Σ_{l>m} y_il² for bag i. The distance of two
+bags is ‖y_i − y_j‖ over the first m coordinates. The upper ends of the intervals of r are used, in units where every kernel
+function has norm 1. O(N²·m) for each size.
 
-Cost: the selection, on at most `POOL_ROWS` rows; Σn·m kernel values for all weights; Σn·192 waves for all certificates; and one
-factor, O(m³/3).
+Cost: the selection, on at most `POOL_ROWS` rows; Σn·m kernel values for all weights; Σn·192 frequencies for all certificates; and
+one factor, O(m³/3).
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from scipy.spatial.distance import pdist
 
 from reduset._engine import single_threaded_blas
 from reduset._progress import Clock, Progress
-from reduset._types import Floats, Indices
-from reduset.cohort.bag_projection import BagEvidence, BagProjector
-from reduset.cohort.bag_source import BagSource
-from reduset.cohort.stopping import PrefixLosses, StoppingRule
+from reduset._types import Array, Floats, Indices
+from reduset.cohort.bags import BagEvidence, BagProjector, BagSource
 from reduset.compression import Compression, Prefixes, Run, Target, assemble, begin, by_plateau, by_tolerance, grow
 from reduset.kernels import Kernel
 from reduset.mean import KernelMean
-from reduset.select import Selector
-from reduset.select.contract import Traversal
+from reduset.select import Selector, Traversal
 from reduset.weights import CHOLESKY_UP_TO, FactoredSpan, Span, span_of
 
 POOL_ROWS = 1 << 15
-AHEAD = 1.02  # of the size that the errors so far predict
-FEWEST_MORE, MOST_MORE = 1.1, 2.0  # times as many atoms at the next look
+SIZE_MARGIN = 1.02  # factor on the size that the errors so far predict
+MIN_GROWTH, MAX_GROWTH = 1.1, 2.0  # of the size in one step
 
 
 def pool(bags: Sequence[Floats], kernel: Kernel, rng: np.random.Generator) -> KernelMean:
-    """The mean of all bags, each with the same mass; of many rows as many are drawn from each bag.
+    """The mean of all bags with the same weight each; from many rows, the same number of each bag is drawn.
 
-    The kernel's bandwidth, where a rule is to find it, comes from these points.
+    A bandwidth rule of the kernel is resolved on these points.
     """
     drawn = rows_drawn([len(bag) for bag in bags], rng)
     return pooled([bag[:] if rows is None else bag[rows] for bag, rows in zip(bags, drawn, strict=True)], kernel)
 
 
 def rows_drawn(sizes: Sequence[int], rng: np.random.Generator) -> list[Indices | None]:
-    """Which rows of each bag are pooled, None for all of them."""
+    """The rows of each bag that are pooled, None for all of them."""
     if sum(sizes) <= POOL_ROWS:
         return [None] * len(sizes)
     most = max(2, POOL_ROWS // len(sizes))
@@ -60,26 +62,112 @@ def rows_drawn(sizes: Sequence[int], rng: np.random.Generator) -> list[Indices |
 
 
 def pooled(drawn: Sequence[Floats], kernel: Kernel) -> KernelMean:
-    """The mean of the rows drawn from all bags, each bag with the same mass."""
+    """The mean of the rows drawn from all bags, with the same weight for each bag."""
     weights = np.concatenate([np.full(len(rows), 1 / (len(drawn) * len(rows))) for rows in drawn])
     return KernelMean(np.concatenate(drawn), weights, kernel)
 
 
+# -- how many atoms are enough ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class PrefixLosses:
+    """The errors of all bags on every prefix of the atoms.
+
+    Attributes
+    ----------
+    coordinates : (N, m) y of each bag
+    rest : (N,) upper end of ‖f − P f‖² with all atoms
+    """
+
+    coordinates: Array
+    rest: Array
+
+    def squares(self, size: int) -> Array:
+        """(N,) ‖f − P f‖² with the first ``size`` atoms."""
+        return np.asarray(self.rest + np.square(self.coordinates[:, size:]).sum(axis=1))
+
+    @property
+    def norms(self) -> Array:
+        """(N,) ‖f‖."""
+        return np.asarray(np.sqrt(self.rest + np.square(self.coordinates).sum(axis=1)))
+
+
+class StoppingRule(ABC):
+    """A goal for the errors."""
+
+    @abstractmethod
+    def lack(self, losses: PrefixLosses, size: int) -> float:
+        """The ratio of the errors with the first ``size`` atoms to those that the goal allows; the goal is reached at 1."""
+
+    @property
+    @abstractmethod
+    def start(self) -> float:
+        """The relative error of the mean of all bags at which the bags are first measured."""
+
+    def fewest(self, losses: PrefixLosses) -> int:
+        """The smallest size that reaches the goal, if all atoms do: the ratio falls with the size."""
+        low, high = 0, losses.coordinates.shape[1]
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if self.lack(losses, middle) <= 1 else (middle, high)
+        return high
+
+
+@dataclass(frozen=True)
+class BagTolerance(StoppingRule):
+    """‖f − f_m‖ / ‖f‖ at most ``tol`` for every bag."""
+
+    tol: float
+
+    def lack(self, losses: PrefixLosses, size: int) -> float:
+        return float(np.max(np.sqrt(losses.squares(size)) / losses.norms)) / self.tol
+
+    @property
+    def start(self) -> float:
+        return self.tol
+
+
+@dataclass(frozen=True)
+class DistanceTolerance(StoppingRule):
+    """The bounds of all distances at most ``share`` of the distances, in the Frobenius norm.
+
+    If bags hardly differ, no error is small compared with the distances. Distances count as at least ``share`` of the bags' norms.
+    """
+
+    share: float
+
+    def lack(self, losses: PrefixLosses, size: int) -> float:
+        apart = pdist(losses.coordinates[:, :size])
+        lost = np.sqrt(losses.squares(size))
+        i, j = np.triu_indices(len(lost), 1)
+        errors = np.hypot(apart, lost[i] + lost[j]) - apart
+        scale = max(np.linalg.norm(apart), self.share * np.linalg.norm(losses.norms[i]))
+        return float(np.sqrt(np.linalg.norm(errors) / (self.share * scale)))  # of second order in the errors of the bags
+
+    @property
+    def start(self) -> float:
+        return float(np.sqrt(self.share))
+
+
 @dataclass(frozen=True)
 class Plateau:
-    """The ε rule of the 2017 paper, for the mean of all bags: stop at the first atom that adds at most ε of the energy so far."""
+    """The ε rule of the 2017 paper for the mean of all bags: stop at the first atom that adds at most ε of the energy so far."""
 
     epsilon: float
 
 
+# -- the atoms --------------------------------------------------------------------------------------------------------------
+
+
 @dataclass(frozen=True)
 class SharingOptions:
-    """How atoms are to be shared.
+    """Parameters of shared atoms.
 
     Attributes
     ----------
-    goal : a number of atoms; or the rule by which they are enough, of which ``most`` are taken where it is not met before. With
-        other weights than free ones it is a number, a plateau, or a tolerance for each bag
+    goal : a number of atoms, or a rule, with at most ``most`` atoms
+        With other weights than free ones it is a number, a plateau, or a tolerance for each bag.
     kind : of weights
     """
 
@@ -92,12 +180,11 @@ class SharingOptions:
 
 @dataclass(frozen=True)
 class SharedAtoms:
-    """Atoms that any bag can be put on.
+    """Atoms onto which any bag can be projected.
 
     Attributes
     ----------
-    span : of the atoms; whose κ it holds does not matter
-    options : by which they were found
+    span : of the atoms; its κ is not used
     """
 
     kernel: Kernel
@@ -108,7 +195,7 @@ class SharedAtoms:
         """A bag on these atoms: one pass over its points."""
         evidence = BagProjector(mean, self.options.confidence, rng).project(self.span)
         prefixes = evidence.prefixes(self.span, mean.kernel, self.options.kind, self.options.confidence)
-        return _compression(prefixes, self.span.size, evidence, self.options)
+        return _compression(prefixes, self.span.size, evidence.size, self.options)
 
 
 class Sharing(NamedTuple):
@@ -120,29 +207,29 @@ class Sharing(NamedTuple):
 
 
 def share(source: BagSource, pooled: KernelMean, options: SharingOptions, rng: np.random.Generator, progress: Progress) -> Sharing:
-    """Select atoms for the mean of all bags, ``pooled``, and put each bag on them: as many as are asked for, or as do."""
+    """Select atoms for the mean of all bags, ``pooled``, until the goal is reached, and project each bag onto them."""
     pooled_rng, *bag_rngs = rng.spawn(1 + len(source.sizes))
     bags = _BagsOnAtoms(source, pooled.kernel, options, bag_rngs, progress)
     with single_threaded_blas():
         target = Run(pooled_rng, options.confidence, progress).target(pooled)
         traversal, most = begin(target, options.selector), min(options.most, CHOLESKY_UP_TO)
-        if isinstance(options.goal, int):
-            span = grow(target, traversal, options.goal).span
-            bags.project(span)
-            size, reached = span.size, True
-        elif isinstance(options.goal, Plateau):
-            found = by_plateau(target, traversal, options.goal.epsilon, "free", most)
-            span, size, reached = found.weighed.span, found.size, found.reached
-            bags.project(span)
-        else:
+        if isinstance(options.goal, StoppingRule):
             span, size, reached = _grow_until(options.goal, bags, target, traversal, most)
+        else:
+            if isinstance(options.goal, Plateau):
+                result = by_plateau(target, traversal, options.goal.epsilon, "free", most)
+                span, size, reached = result.weighed.span, result.size, result.reached
+            else:
+                span = grow(target, traversal, options.goal).span
+                size, reached = span.size, True
+            bags.project(span)
         if size < span.size:
             span = span_of(pooled.kernel, span.atoms[:size], span.kappa[:size])
         return Sharing(SharedAtoms(pooled.kernel, span, options), bags.compressions(size), reached)
 
 
 class _BagsOnAtoms:
-    """All bags on the same atoms, which may grow: what each loses with any number of the first of them."""
+    """All bags on the same atoms, which may grow."""
 
     def __init__(
         self, source: BagSource, kernel: Kernel, options: SharingOptions, rngs: list[np.random.Generator], progress: Progress
@@ -154,41 +241,38 @@ class _BagsOnAtoms:
         self._prefixes: list[Prefixes] = []
 
     def project(self, span: Span) -> None:
-        """Project every bag onto these atoms, instead of any before."""
+        """Project every bag onto these atoms, which replace those before."""
         self._spans.append(span)
         confidence = self.options.confidence
         self._evidence = self._source.project(self._spans, self._kernel, confidence, self._rngs, self._report)
         self._prefixes = [each.prefixes(span, self._kernel, self.options.kind, confidence) for each in self._evidence]
 
     def losses(self) -> PrefixLosses:
-        """What free weights lose, for every number of atoms at once."""
+        """The errors of free weights, for every number of atoms at once."""
         spans = [each.span for each in self._prefixes]
-        coordinates = np.stack(
-            [span.y for span in spans if isinstance(span, FactoredSpan)]
-        )  # there is a factor up to ``most`` atoms
+        coordinates = np.stack([span.y for span in spans if isinstance(span, FactoredSpan)])  # all spans are, up to ``most`` atoms
         return PrefixLosses(coordinates, np.array([each.residual.high for each in self._prefixes]))
 
     def largest_error(self, size: int) -> float:
-        """The upper end of the relative error of the worst bag, with weights of the kind asked for."""
+        """The upper end of the relative error of the worst bag, with weights of the kind in the options."""
         return max(each.error(size).interval[1] for each in self._prefixes)
 
     def compressions(self, size: int) -> list[Compression]:
         """Each bag on the first ``size`` atoms."""
         pairs = zip(self._prefixes, self._evidence, strict=True)
-        return [_compression(prefixes, size, evidence, self.options) for prefixes, evidence in pairs]
+        return [_compression(prefixes, size, evidence.size, self.options) for prefixes, evidence in pairs]
 
 
-def _compression(prefixes: Prefixes, size: int, evidence: BagEvidence, options: SharingOptions) -> Compression:
-    return assemble(
-        prefixes, size, evidence.size, str(options.selector), Clock(), remark="atoms shared with other bags", all_shown=True
-    )
+def _compression(prefixes: Prefixes, size: int, rows: int, options: SharingOptions) -> Compression:
+    remark = "atoms shared with other bags"
+    return assemble(prefixes, size, rows, str(options.selector), Clock(), remark=remark, all_shown=True)
 
 
 def _grow_until(rule: StoppingRule, bags: _BagsOnAtoms, target: Target, traversal: Traversal, most: int) -> tuple[Span, int, bool]:
-    """Add atoms until the rule holds: their span, how many of them it takes, and whether it was reached.
+    """Add atoms until the rule holds: their span, the number needed, and whether the rule was reached.
 
-    The mean of all bags says quickly where to begin, since it loses less than they do: their noise is their own. From there on the
-    bags are asked, each time with more atoms.
+    The first number comes from the mean of all bags, which is quick to measure and has a smaller error than the bags, since their
+    noise is independent. From there on the bags are measured, each time with more atoms.
     """
     free = bags.options.kind == "free"
     start = by_tolerance(target, traversal, rule.start, "free", most)
@@ -198,21 +282,21 @@ def _grow_until(rule: StoppingRule, bags: _BagsOnAtoms, target: Target, traversa
         known = max(known, weighed.kappa, key=len)
         more, span = weighed.atoms.complete and asked < most, weighed.span
         bags.project(span)
-        size = span.size  # without what is redundant
+        size = span.size  # without redundant atoms
         losses = bags.losses()
         lack = rule.lack(losses, size)
-        if lack <= 1 and not free:  # these weights lose more, and must be found anew for every size
+        if lack <= 1 and not free:  # these weights have a larger error, and need a solve for every size
             lack = bags.largest_error(size) / rule.start
         if lack <= 1:
-            return span, rule.fewest(losses) if free else size, True  # of other weights no smaller size is tried
+            return span, rule.fewest(losses) if free else size, True
         if not more:
             return span, size, False
-        factor = AHEAD * lack ** (1 / _steepness(rule, losses, size, lack))
-        asked = min(most, max(asked + 1, int(asked * np.clip(factor, FEWEST_MORE, MOST_MORE))))
+        factor = SIZE_MARGIN * lack ** (1 / _steepness(rule, losses, size, lack))
+        asked = min(most, max(asked + 1, int(asked * np.clip(factor, MIN_GROWTH, MAX_GROWTH))))
 
 
 def _steepness(rule: StoppingRule, losses: PrefixLosses, size: int, lack: float) -> float:
-    """The power s of the size by which the lack falls, lack ~ size⁻ˢ, seen over the last quarter of the atoms; at least ½."""
+    """The power s in lack ~ size⁻ˢ, estimated over the last quarter of the atoms; at least ½."""
     if size <= 1:
         return 0.5
     earlier = max(1, 3 * size // 4)

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from reduset._drawing import axes
 from reduset._messages import printable
 from reduset._types import Array, Indices
-from reduset.cohort.scatter import SHAPES
+from reduset.cohort import SHAPES
 from reduset.cytometry.comparing import Differences
 from reduset.cytometry.study import CohortStudy
 from reduset.report.cohort import CohortFigure, alike_beside, cohort_figure

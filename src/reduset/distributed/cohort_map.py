@@ -24,8 +24,7 @@ from reduset._frames import framed
 from reduset._progress import Progress
 from reduset._types import Array, BagsLike, Floats, Indices, Report
 from reduset._validate import seeded
-from reduset.cohort.bag_projection import BagEvidence, BagProjector
-from reduset.cohort.bag_source import BagSource
+from reduset.cohort.bags import BagEvidence, BagProjector, BagSource
 from reduset.cohort.comparison import Comparison, LaterDistances
 from reduset.distributed.scheduling import Fault, Scheduler, constant, key, scheduler, tasks
 from reduset.kernels import Kernel

@@ -12,7 +12,7 @@ from reduset._validate import hint_for
 from reduset.select.auto import Auto
 from reduset.select.cholesky import Cholesky
 from reduset.select.clustering import partition
-from reduset.select.contract import Selection, Selector, support
+from reduset.select.contract import Selection, Selector, Traversal, support
 from reduset.select.greedy import Greedy
 from reduset.select.herding import Herding
 from reduset.select.kcenter import KCenter
