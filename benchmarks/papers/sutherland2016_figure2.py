@@ -28,12 +28,8 @@ from benchmarks.applications.features_gram import (
 from reduset.features import DensityFeatures
 
 TITLE = "Jensen–Shannon kernels of 50 mixtures: truth and estimates (Sutherland et al. 2016, Figure 2)"
-SOURCES = ("features/density_features.py", "features/projection.py", "features/embedding.py", "features/homogeneous_distances.py",
-<<<<<<< HEAD
-           "features/quadrature.py")  # fmt: skip
-=======
-           "features/projection.py")  # fmt: skip
->>>>>>> fc0b498d (features: 10 modules in place of 14, plain words)
+SOURCES = ("features/density_features.py", "features/projection.py", "features/embedding.py",
+           "features/homogeneous_distances.py")  # fmt: skip
 
 PICTURE = Path(__file__).with_name("results") / "sutherland2016_figure2.png"
 NAMES = {"entropy": "entropies", "A": "vectors A", "random features": "random features"}
