@@ -20,7 +20,7 @@ from reduset import _archive, _validate
 from reduset._drawing import axes
 from reduset._types import Array
 from reduset.certificate import Certificate
-from reduset.cohort.scatter import scatter
+from reduset.cohort import scatter
 from reduset.report.displays import MatplotlibDisplay
 from reduset.report.page import Markup, Section, aside, choice, controls, hero, markup, packed, plot, sentence, table, write_page
 from reduset.report.words import Card, count, percent
