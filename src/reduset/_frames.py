@@ -1,4 +1,4 @@
-"""Tabular objects as frames like those of pandas and polars: Arrow tables through narwhals, AnnData by its X."""
+"""Tabular objects as frames, like in pandas and polars: Arrow tables through narwhals, AnnData by its X."""
 
 from __future__ import annotations
 

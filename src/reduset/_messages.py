@@ -1,7 +1,7 @@
 """Messages: warnings that point at the caller's line, similar names, and text that is safe to print.
 
-Control characters in a name could clear the screen or fake a line of output, marks of direction make a name look like another, and
-half a surrogate (from a file name that is no UTF-8) cannot be written. `printable` replaces all of them by escapes such as `\\x1b`.
+Control characters in a name could clear the screen or fake a line of output. Marks of direction make a name look like another. Half
+a surrogate, from a file name that is no UTF-8, cannot be written. `printable` replaces all of them by escapes such as `\\x1b`.
 The command and the reports pass every text through it.
 """
 

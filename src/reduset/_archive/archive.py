@@ -1,8 +1,8 @@
 """The archive format: an .npz of plain arrays and one JSON header. Checked field by field, never executed, written atomically.
 
 A `Kind` declares what a file holds: its fields, each with a type, bounds and, for arrays, a shape. Members are stored uncompressed,
-so a file never unpacks to more than its own size. A digest of header and arrays detects damage. It is no signature: whoever edits a
-file on purpose can make a new digest. Every field is therefore checked as untrusted input. Errors name the file and the field.
+so a file never unpacks to more than its own size. A digest of header and arrays detects damage. It is no signature, because an
+edited file can get a new digest. Every field is therefore checked as untrusted input. Errors name the file and the field.
 """
 
 from __future__ import annotations
@@ -46,22 +46,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, eq=False)
 class Kind:
-    """One kind of file.
+    """One kind of file."""
 
-    Attributes
-    ----------
-    name : "reduset.Model"; a variant adds a third part, "reduset.Model.components"
-    noun : of the object in a file, for messages
-    fields : what the file holds, by name: `Numbers` become members of the archive, all others entries of the header
-    holds : other kinds whose fields are among these; their readers open this file too
-    version : of the format
-    """
-
-    name: str
-    noun: str
-    fields: Fields
-    holds: tuple[Kind, ...] = ()
-    version: int = 1
+    name: str  # "reduset.Model"; a variant adds a third part, "reduset.Model.components"
+    noun: str  # of the object in a file, for messages
+    fields: Fields  # by name: `Numbers` become members of the archive, other fields entries of the header
+    holds: tuple[Kind, ...] = ()  # other kinds with fields among these; their readers open this file too
+    version: int = 1  # of the format
 
     @property
     def described(self) -> dict[str, Any]:
@@ -141,16 +132,16 @@ def has_header(path: Path_) -> bool:
     try:
         with zipfile.ZipFile(path) as archive:
             return f"{HEADER}.npy" in archive.namelist()
-    except (OSError, zipfile.BadZipFile):  # its reader reports what is wrong
+    except (OSError, zipfile.BadZipFile):  # its reader reports the fault
         return False
 
 
 def kind_of(path: Path_) -> str | None:
-    """The name of a file's kind without its variant; None for other files and those whose header cannot be read."""
+    """The name of a file's kind without its variant; None for other files and unreadable headers."""
     try:
         with zipfile.ZipFile(path) as archive:
             return _without_variant(_read_header(archive).get("kind"))
-    except Exception:  # its reader reports what is wrong
+    except Exception:  # its reader reports the fault
         return None
 
 
@@ -159,7 +150,7 @@ def _without_variant(name: Any) -> str | None:
 
 
 def _kind_among(header: Mapping[str, Any], kinds: Mapping[Kind, Any]) -> Kind:
-    """The accepted kind that a file is of, or else the first that it holds."""
+    """The accepted kind of a file, or the first accepted one that it holds."""
     name, holds = header.get("kind"), header.get("holds")
     versions = (dict(holds) if isinstance(holds, dict) else {}) | ({name: header.get("version")} if isinstance(name, str) else {})
     accepted = sorted((kind for kind in kinds if kind.name in versions), key=lambda kind: kind.name != name)

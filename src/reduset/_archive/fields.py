@@ -27,27 +27,16 @@ Fields = dict[str, Field]
 
 @dataclass(frozen=True)
 class Numbers:
-    """An array of numbers.
+    """An array of numbers."""
 
-    Attributes
-    ----------
-    shape : numbers and names of sizes; a size may be 0 if its name ends with "?", and "..." at the end allows more dimensions
-    low, high : bounds of the values
-    above : whether values must exceed ``low``
-    integers : whether values must be whole numbers; they are stored as float64 and read as int64
-    unbounded : whether values may be NaN or infinite
-    optional : whether the array may be absent
-    dtype : stored type; None keeps single and double precision as they are, others are read as float64
-    """
-
-    shape: tuple[int | str, ...]
+    shape: tuple[int | str, ...]  # numbers and names of sizes; names with "?" may be 0, and "..." allows more dimensions
     low: float = -LARGEST
     high: float = LARGEST
-    above: bool = False
-    integers: bool = False
-    unbounded: bool = False
-    optional: bool = False
-    dtype: DTypeLike | None = np.float64
+    above: bool = False  # whether values must exceed `low`
+    integers: bool = False  # whether values must be whole numbers, stored as float64 and read as int64
+    unbounded: bool = False  # whether values may be NaN or infinite
+    optional: bool = False  # whether the array may be absent
+    dtype: DTypeLike | None = np.float64  # stored type; None keeps float32 and float64, other types are read as float64
 
     def __call__(self, array: NDArray[Any], name: str, sizes: Sizes) -> NDArray[Any]:
         self._check_shape(array.shape, name, sizes)
@@ -187,7 +176,7 @@ def names(size: str) -> Field:
 
 
 def entries(**known: Field) -> Field:
-    """An object with any entries; those of these names have their types."""
+    """An object with any entries, some of them with a known type."""
 
     def check(value: Any, name: str, sizes: Sizes) -> dict[str, Any]:
         _expect(value, dict, name, "an object")
@@ -200,7 +189,7 @@ def entries(**known: Field) -> Field:
 
 
 def mapping(field: Field) -> Field:
-    """An object whose values have one type."""
+    """An object with values of one type."""
     return lambda value, name, sizes: {
         key: field(item, f"{name}.{key[:40]}", sizes) for key, item in _expect(value, dict, name, "an object").items()
     }

@@ -38,7 +38,7 @@ def bags(
     value : list, mapping by name, column of lists, or a long table with ``sample``. All bags are (n, d), n ≥ 2, with the same d.
     sample : label of each row of a table, or the name of the column that has it
     fewest : minimum number of bags
-    dimension, columns : those of earlier bags. Columns must be the same for all frames, in the same order.
+    dimension, columns : from earlier bags. Columns must be the same for all frames, in the same order.
     by : the name of ``sample`` in messages
     check : validates the points of a bag
     """
@@ -217,7 +217,7 @@ def _cut(flat: NDArray[Any], widths: NDArray[np.int64], starts: NDArray[np.int64
 
 
 def _no_nulls(array: Any, starts: NDArray[np.int64], first: int, fault: str) -> None:
-    """Raise an error for nulls with the number of the bag, whose entries lie between two of the ``starts``."""
+    """Raise an error for nulls with the number of the bag: its entries lie between two of the ``starts``."""
     if array.null_count:
         entry = int(np.argmax(_values(array.is_null())))
         _raise_null(first + int(np.searchsorted(starts, entry, side="right")) - 1, fault)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from reduset._types import Array
 from reduset._validate.arrays import as_numbers
 
-LIGHTEST, HEAVIEST = 1e-140, 1e140  # weights whose squares can be summed
+LIGHTEST, HEAVIEST = 1e-140, 1e140  # squares of weights between them can be summed
 MAX_ASYMMETRY, MIN_EIGENVALUE = 1e-8, 1e-14  # relative to the largest
 
 
@@ -36,7 +36,7 @@ def weights(value: Any, count: int, name: str = "sample_weight", *, signed: bool
 
 
 def squares_summable(weight: float, rule: str, value: str) -> None:
-    """Raise an error for a sum of absolute weights, or a largest weight, whose square leaves the range of floating point."""
+    """Raise an error if the square of a weight, or of a sum of absolute weights, leaves the range of floating point."""
     if not LIGHTEST < weight < HEAVIEST:
         raise ValueError(f"{rule} between {LIGHTEST:g} and {HEAVIEST:g}, for their squares to be finite; {value}")
 

@@ -218,7 +218,7 @@ class FeatherReader(ArrowReader):
 
 
 def _validated(batch: Any) -> Any:
-    """A record batch whose texts and codes lie within it. Arrow itself trusts the file and would read beyond its end."""
+    """A record batch after a check of its offsets and codes. Arrow itself trusts the file and would read beyond its end."""
     batch.validate(full=True)
     return batch
 
@@ -232,7 +232,7 @@ class OrcReader(ArrowReader):
 
     def _batches(self, names: list[str], rows: int, start: int) -> Iterator[tuple[int, Any]]:
         reader = pyarrow(".orc").ORCFile
-        # opened anew for each stripe, because a reader keeps what it has read
+        # opened anew for each stripe, because a reader keeps earlier stripes in memory
         return _slices(
             (reader(opened(self.path)).read_stripe(number, names) for number in range(reader(opened(self.path)).nstripes)), rows
         )

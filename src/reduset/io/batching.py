@@ -1,6 +1,6 @@
 """Files larger than memory: tables of a fixed number of rows, one after another. The next one is read while one is in use.
 
-Memory holds two batches and a block of rows of a reader, whatever the number and the size of the files.
+Memory holds two batches and a block of rows of a reader. It does not grow with the files.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MAX_NUMBERS = 1 << 22  # in a batch by default
 
 
 class Batches(Iterator[Table]):
-    """Tables of a fixed number of rows, one after another, and what they have in common.
+    """Tables of a fixed number of rows, one after another, and their common attributes.
 
     Attributes
     ----------
@@ -68,21 +68,14 @@ class TableFiles:
     """Files with the same columns as one table on disk, which is read in blocks of rows, or row by row number.
 
     Rows are numbered from 0 over all files in their order, rows with missing values included. Every pass opens the files anew, so
-    passes may run one after another or at the same time.
-
-    Attributes
-    ----------
-    columns : names of the d columns.
-    sources : the files.
-    rows : number of rows of all files; None for CSV, TSV and Arrow streams, whose rows are known after a pass.
-    scales, encoding, in_one_unit : as in `Table`.
+    passes may run one after another or at the same time. `scales`, `encoding` and `in_one_unit` are those of `Table`.
     """
 
     def __init__(self, plan: ReadPlan) -> None:
         self._plan = plan
         self.columns, self.scales, self.encoding = plan.first.choice.titles, plan.first.scales, plan.first.encoding
         self.sources = tuple(file.path for file in plan.files)
-        self.rows = plan.rows
+        self.rows = plan.rows  # None for CSV, TSV and Arrow streams until a pass has counted them
         self.in_one_unit = plan.in_one_unit
 
     def blocks(self, rows: int | None = None, start: int = 0) -> Iterator[Table]:
@@ -136,11 +129,10 @@ def batches(paths: Any, *, rows: int | None = None, start: int = 0, **same: Any)
 
     Parameters
     ----------
-    paths : path or list of paths, or a folder, as in ``read``. A batch may hold the end of one file and the beginning of the next:
-        all batches but the last have ``rows`` rows.
-    rows : rows of a batch; by default 65,536, or fewer for more than 64 columns.
+    paths : path or list of paths, or a folder, as in ``read``. A batch may span two files.
+    rows : rows of all batches but the last; by default 65,536, or fewer for more than 64 columns.
     start : number of rows to skip. Whole files, row groups of Parquet and rows of NPY and FCS are skipped without reading.
-    same : other arguments are those of ``read``.
+    same : other arguments of ``read``.
     """
     if rows is not None:
         whole(rows, "rows", 1)

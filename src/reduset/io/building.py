@@ -1,6 +1,6 @@
 """Blocks of a file as parts of one array: stacked column by column, checked for missing values, transformed, gathered.
 
-Peak memory is the table and one block if the number of rows is known; else the table and those blocks that are not copied yet.
+Peak memory is the table and one block if the number of rows is known, otherwise the table and the blocks not copied yet.
 Rows are counted from 1 in messages.
 """
 
@@ -118,7 +118,7 @@ def _check_incomplete(source: FileReader, choice: ColumnChoice, chunk: Chunk, mi
 
 
 class TableBuilder:
-    """Chunks into one table: in place if the number of rows is known, else copied at the end.
+    """Chunks into one table: filled directly if the number of rows is known, otherwise copied at the end.
 
     If the table and the work on it do not fit in memory, an error is raised before allocation, or as soon as the rows exceed it.
     """

@@ -1,4 +1,4 @@
-"""Channels of cytometry files: which of them measure a marker, and their default scales, estimated from events.
+"""Channels of cytometry files: those that measure a marker, and their default scales, estimated from events.
 
 Names of isotopes are like Ce140Di, (Ce140)Dd or 140Ce_CD3, in the name or the label. A file of mass cytometry has some of them,
 and no scatter.
@@ -49,7 +49,7 @@ SCATTER = re.compile(r"(fsc|ssc|fs|ss|bsc)\b", re.IGNORECASE)
 DECADES = 4.5  # M
 TAIL = 0.05
 QUARTER = 0.25  # of the values above the floor
-OUTLIERS = 0.01  # a smaller proportion of negative values says nothing about noise around 0
+OUTLIERS = 0.01  # a smaller proportion of negative values is no evidence of noise around 0
 MAX_LINEAR = 1 / 3  # of M: with a larger W and a low T, noise around 0 has two peaks
 EXTREME = 0.001  # proportion of values above the estimated top
 MAX_TOP = 2.0**24  # a larger $PnR is the width of a number and not the range of a detector
@@ -69,7 +69,7 @@ def isotopes(names: Sequence[str], labels: Sequence[str]) -> list[int]:
 
 
 def are_mass_channels(names: Sequence[str], labels: Sequence[str]) -> bool:
-    """Whether the channels are those of a mass cytometer."""
+    """Whether the channels come from a mass cytometer."""
     return not any(SCATTER.match(name) for name in names) and len(isotopes(names, labels)) >= MIN_ISOTOPES
 
 
@@ -159,7 +159,7 @@ def noise_reach(values: Floats) -> float | None:
     at_floor = 1 - len(above) / len(cut)
     if at_floor <= OUTLIERS:
         return float(np.quantile(above, TAIL))
-    # A normal distribution of which the proportion at the floor is below it, and a quarter of the rest within `rise` above it.
+    # A normal distribution with that proportion below the floor, and a quarter of the rest within `rise` above it.
     proportion, rise = min(at_floor, 0.5), float(np.quantile(above, QUARTER)) - floor
     normal = NormalDist().inv_cdf
     z, z_quarter = normal(proportion), normal(proportion + QUARTER * (1 - proportion))
@@ -173,20 +173,12 @@ def pooled(cells: Iterable[Floats]) -> Floats:
 
 @dataclass(frozen=True)
 class ChannelSample:
-    """A sample of the events of a file.
+    """A sample of the events of a file."""
 
-    Attributes
-    ----------
-    automatic : default scale of the channels
-    values : (k, d) events, evenly spaced over the file; without rows if ``automatic`` is "none"
-    tops : (d,) largest possible value of each channel
-    upright : (d,) whether a channel has no default scale, such as time and scatter
-    """
-
-    automatic: str
-    values: Array
-    tops: Array
-    upright: tuple[bool, ...]
+    automatic: str  # default scale of the channels
+    values: Array  # (k, d) events, evenly spaced over the file; without rows if `automatic` is "none"
+    tops: Array  # (d,) largest possible value of each channel
+    upright: tuple[bool, ...]  # (d,) whether a channel has no default scale, such as time and scatter
 
     @classmethod
     def of(cls, source: FileReader, names: Sequence[str], with_events: bool = True) -> ChannelSample:

@@ -1,8 +1,8 @@
-"""Which columns are read: those asked for, by name or alias, or all that hold numbers; and which of them look like identifiers.
+"""The columns to read: those asked for, by name or alias, or all that hold numbers; and those that look like identifiers.
 
 A column looks like an identifier if it holds integers that rise, or fall, from each row to the next in the first rows. A clock or a
 sorted amount looks the same, so it is read with a note, or omitted with a note by identifiers="omit". That option also finds
-permutations: integers without gaps, each once. It costs another pass over columns whose first rows are unique.
+permutations: integers without gaps, each once. It costs another pass over columns with unique first rows.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from reduset.io.reader import NUMERIC, ROWS, SINGLE, FileReader, Numbers, ReadOptions, can_encode, is_date
 from reduset.io.table import FileError, listed, nearest
 
-MAX_NAMED = 12  # columns of text with a note of their own
+MAX_NAMED = 12  # columns of text that notes list one by one
 MIN_ROWS = 20  # fewer rows may be sorted by chance
 MIN_PERMUTED = 100  # rows; ranks and page numbers of fewer are common
 CHECKED_ROWS = 4096
@@ -146,7 +146,7 @@ def without_identifiers(source: FileReader, choice: ColumnChoice, omit: bool) ->
 
 
 def _identifiers(source: FileReader, choice: ColumnChoice, permuted: bool) -> list[str]:
-    """Titles of the columns whose first rows look like identifiers; with ``permuted``, also permutations of integers."""
+    """Titles of columns that look like identifiers in the first rows; with ``permuted``, also permutations of integers."""
     titles = {name: title for name, title in zip(choice.names, choice.titles, strict=True) if name not in source.upright}
     first = next(source.blocks(list(titles), [], CHECKED_ROWS), None) if titles and source.may_number_rows else None
     if first is None:
@@ -213,7 +213,7 @@ class PowerSums:
 
     @property
     def is_permutation(self) -> bool:
-        """Whether the sums are those of all integers of the range."""
+        """Whether the sums equal the sums of all integers of the range."""
         if self._high - self._low + 1 != self._count:
             return False
         expected = [(high - low) % (1 << 64) for high, low in zip(_sums_to(self._high), _sums_to(self._low - 1), strict=True)]

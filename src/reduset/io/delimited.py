@@ -1,8 +1,8 @@
 """CSV and TSV, also compressed by gzip, parsed by pyarrow block by block.
 
-The first megabyte determines the encoding (UTF-8, UTF-16 with a byte order mark, else Latin-1), the separator (the most frequent
-of , ; tab | in the first line), decimal commas, whether the first line has names (unless all of it are numbers), and the type of
-each column. A column with mostly numbers is numeric, so a stray word in it is an error and not a category.
+The first megabyte determines the encoding: UTF-8, UTF-16 with a byte order mark, or Latin-1. It also determines the separator (the
+most frequent of , ; tab | in the first line), decimal commas, and the type of each column. The first line has names unless all of
+its cells are numbers. A column with mostly numbers is numeric, so a stray word in it is an error and not a category.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Categories and dates as numbers, and back.
 
 A column of k categories becomes k columns of 0 and 1 ("onehot"), or its positions 0, 1, … in a meaningful order ("ordinal"). Dates
-become days since 1970-01-01 ("days"). An unknown category is an error, as it is by default in scikit-learn: a row of zeros would be
+become days since 1970-01-01 ("days"). An unknown category is an error, the default of scikit-learn. A row of zeros would be
 closer to every category than two categories are to each other.
 
 Categories that are not given are found in a first pass over their columns, so that all blocks have the same columns. The order of
@@ -266,7 +266,7 @@ def encoding_of(openers: Sequence[Opener], options: ReadOptions) -> tuple[dict[s
 
 
 def _in_order(categories: Iterable[Any]) -> list[Any]:
-    """Categories sorted as numbers if all are, else as text."""
+    """Categories sorted as numbers if possible, otherwise as text."""
     known = list(categories)
     try:
         are_numbers = all(math.isfinite(float(category)) for category in known)

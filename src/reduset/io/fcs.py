@@ -1,8 +1,8 @@
 """Flow cytometry: events of FCS 2.0 to 3.2, list mode, as integers of any number of bytes, float32 or float64.
 
-Values are on a linear scale, as in flowio's ``as_array``: x → 10^(decades · x / range) · least for integers amplified
-logarithmically by $PnE, x → x / gain by $PnG, and ticks of the clock become seconds by $TIMESTEP. Floating-point events are linear
-by the standard, whatever their $PnE. ``key="events"`` returns the stored numbers instead.
+Values are on a linear scale, as in flowio's ``as_array``. Integers with logarithmic amplification ($PnE) become
+10^(decades · x / range) · least. The gain $PnG divides, and $TIMESTEP converts ticks of the clock to seconds. By the standard,
+floating-point events ignore $PnE. ``key="events"`` returns the stored numbers instead.
 
 Compensation is events · S⁻¹ with the spillover matrix S of the file: S[i, j] is the signal of dye i in channel j as a proportion of
 its signal in channel i. The keyword is $SPILLOVER in FCS 3.1, SPILL before, and $COMP in 3.0. Channels are named by $PnN, in some

@@ -1,9 +1,9 @@
 """Events as an FCS 3.1 file: list mode, float32.
 
 The file has HEADER, TEXT, DATA, and eight zeros for a checksum that is not computed. The separator of TEXT occurs in no keyword and
-no value, because readers disagree on doubled separators at the ends of a value. $BEGINDATA and $ENDDATA have a fixed width, so that
-the length of TEXT does not depend on them. HEADER has eight digits for the same positions, and zeros if they do not suffice.
-Events are written in blocks, so memory does not grow with the rows.
+no value, because readers disagree on doubled separators at the ends of a value. The keywords $BEGINDATA and $ENDDATA have a fixed
+width, so that the length of TEXT does not depend on them. HEADER has eight digits for the same positions, and zeros if that is too
+few. Events are written in blocks, so memory does not grow with the rows.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ def write_fcs(
     values : (n, d) numbers, written as float32 without any scaling.
     channels : d distinct names ($PnN) without commas, which separate names in a spillover matrix.
     labels : d names of markers ($PnS), "" or None for none.
-    keywords : further keywords with their values, such as ``{"$CYT": "Aurora", "$SPILLOVER": "2,…", "SOURCE": "a.fcs"}``. Those
-        without a value are omitted, because the standard has no empty values. $PnR is taken from here; by default it is an
-        integer above all events of the channel.
+    keywords : further keywords with their values, such as ``{"$CYT": "Aurora", "$SPILLOVER": "2,…", "SOURCE": "a.fcs"}``
+        Keywords without a value are omitted, because the standard has no empty values. The default of $PnR is an integer above all
+        events of the channel.
     weights : (n,) weights, possibly negative, as a further channel "weight", or "sample_weight" if that name is used.
     """
     name = path_text(path)

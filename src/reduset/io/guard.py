@@ -73,7 +73,7 @@ def path_text(path: Any) -> str:
 
 
 def suffix_of(path: str) -> tuple[str, bool]:
-    """The suffix of a file in small letters, without that of gzip, and whether gzip's suffix was there."""
+    """The suffix of a file in small letters, and whether gzip's suffix followed it."""
     name = Path(path).name.lower()
     unpacked = name.removesuffix(".gz").removesuffix(".gzip")
     return Path(unpacked).suffix, unpacked != name

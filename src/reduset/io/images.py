@@ -50,7 +50,7 @@ def write_image(path: Any, pixels: NDArray[np.uint8]) -> None:
 
 
 def _from_deep(name: str, levels: NDArray[Any]) -> NDArray[np.uint8]:
-    """Grey levels of 16 bits, of which the upper 8 are kept. Other types are no image."""
+    """The upper 8 bits of grey levels of 16 bits. Other types are no image."""
     if levels.dtype.kind == "f" or levels.min() < 0 or levels.max() > 65535:
         raise FileError(f"{name}: holds measurements ({levels.dtype}), not shades; save it as .npy, or as 8 or 16 bits")
     return (levels >> 8).astype(np.uint8)

@@ -29,8 +29,8 @@ TRUE, FALSE = ("true", "1"), ("false", "0")
 def pick_rows(paths: Any, rows: Indices, key: str | None = None, as_text: bool = False) -> tuple[Any, list[str]]:
     """An Arrow table of the rows with these ascending numbers, from 0 over all files, and notes.
 
-    It has the columns that all files have; for .h5ad files also those of obs. With ``as_text``, text files alone give text.
-    Otherwise their cells become numbers if they lose nothing.
+    It has the columns that all files have, and for .h5ad files also the columns of obs. With ``as_text``, text files without other
+    files give text. Otherwise their cells become numbers if they lose nothing.
     """
     arrow = pyarrow()
     sources = [open_file(path, ReadOptions(key=key, compensate=False)) for path in files_of(paths)]

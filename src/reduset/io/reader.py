@@ -113,51 +113,29 @@ class Block(NamedTuple):
 
 
 class FileReader(ABC):
-    """An open file.
+    """An open file. A subclass sets those attributes that differ from the defaults."""
 
-    Attributes
-    ----------
-    path : name of the file as given.
-    title : name of the format.
-    kinds : type of each column: SINGLE, NUMBER, FLAG, TEXT or another word.
-    aside : types of columns that are not coordinates but may be weights or groups.
-    rows : number of rows; None if unknown before reading.
-    notes : remarks on the file, for messages.
-    aliases : column of each other name.
-    upright : columns that a transform of all columns does not change.
-    unasked : columns of numbers that are read only if named, with the reason.
-    unnoted : columns of ``unasked`` that no note mentions.
-    ordered : columns of ordered categories.
-    encoding : encoding of the columns, as for ``read``. A reader leaves it empty.
-    automatic : scale of the columns with transform="auto", except those in ``upright``; "none" except for FCS files.
-    highest : largest possible value of each column; empty if the file does not state it.
-    in_one_unit : True if all columns have one unit, such as pixels.
-    may_number_rows : True if a column may hold row numbers.
-    first_row : number of the first row in messages: 1 in files, 0 in frames.
-    drop_rows : the option that omits incomplete rows, in messages.
-    """
-
-    title = "a table"
-    may_number_rows = False
-    in_one_unit = False
-    first_row = 1
-    drop_rows = "missing='drop'"
+    title = "a table"  # name of the format
+    may_number_rows = False  # whether a column may hold row numbers
+    in_one_unit = False  # whether all columns have one unit, such as pixels
+    first_row = 1  # number of the first row in messages: 1 in files, 0 in frames
+    drop_rows = "missing='drop'"  # the option that omits incomplete rows, in messages
 
     def __init__(self, path: str, kinds: dict[str, str], rows: int | None) -> None:
-        self.path = path
-        self.kinds = kinds
-        self.rows = rows
-        self.aside: dict[str, str] = {}
-        self.notes: list[str] = []
-        self.aliases: dict[str, str] = {}
-        self.upright: frozenset[str] = frozenset()
-        self.unasked: dict[str, str] = {}
-        self.unnoted: frozenset[str] = frozenset()
-        self.ordered: frozenset[str] = frozenset()
-        self.encoding: dict[str, Any] = {}
-        self.automatic = NONE
-        self.highest: dict[str, float] = {}
-        self._compared: set[str] = set()  # columns whose large integers have been compared
+        self.path = path  # name of the file as given
+        self.kinds = kinds  # type of each column: SINGLE, NUMBER, FLAG, TEXT or another word
+        self.rows = rows  # number of rows; None if unknown before reading
+        self.aside: dict[str, str] = {}  # types of columns that are not coordinates but may be weights or groups
+        self.notes: list[str] = []  # remarks on the file, for messages
+        self.aliases: dict[str, str] = {}  # column of each other name
+        self.upright: frozenset[str] = frozenset()  # columns that a transform of all columns does not change
+        self.unasked: dict[str, str] = {}  # columns of numbers that are read only if named, with the reason
+        self.unnoted: frozenset[str] = frozenset()  # columns of `unasked` that no note mentions
+        self.ordered: frozenset[str] = frozenset()  # columns of ordered categories
+        self.encoding: dict[str, Any] = {}  # encoding of the columns, as for `read`; empty for all readers of files
+        self.automatic = NONE  # scale of the columns with transform="auto", except those in `upright`; "none" except for FCS files
+        self.highest: dict[str, float] = {}  # largest possible value of each column; empty if the file does not state it
+        self._compared: set[str] = set()  # columns with large integers that have been compared
 
     def blocks(self, names: Sequence[str], labels: Sequence[str], rows: int, start: int = 0) -> Iterator[Block]:
         """Blocks of about ``rows`` rows with columns ``names`` and labels ``labels``; no block is empty.
@@ -204,34 +182,19 @@ class FileReader(ABC):
 
 @dataclass(frozen=True)
 class Format:
-    """A file format.
+    """A file format."""
 
-    Attributes
-    ----------
-    title : name in messages.
-    suffixes : in small letters, the usual one first.
-    open : opens a file. An exception counts as a damaged file.
-    magic : possible first bytes; empty for text.
-    sure : True if these bytes identify the format. Otherwise the suffix decides, and the reader opens files without them too.
-    needs : the library that reads it, and the extra that installs it.
-    keyed : True if ``key`` selects an array of the file.
-    gzipped : True if gzip-compressed files are read and written too.
-    nested : True if folders of such files are searched recursively.
-    write : writes an Arrow table to a stream.
-    written : suffixes offered for writing.
-    """
-
-    title: str
-    suffixes: tuple[str, ...]
-    open: Callable[[str, ReadOptions], FileReader]
-    magic: tuple[bytes, ...] = ()
-    sure: bool = True
-    needs: tuple[str, str] = ("numpy", "")
-    keyed: bool = False
-    gzipped: bool = False
-    nested: bool = False
-    write: Callable[[Any, Any], None] | None = None
-    written: tuple[str, ...] = ()
+    title: str  # name in messages
+    suffixes: tuple[str, ...]  # in small letters, the usual one first
+    open: Callable[[str, ReadOptions], FileReader]  # an exception counts as a damaged file
+    magic: tuple[bytes, ...] = ()  # possible first bytes; empty for text
+    sure: bool = True  # whether these bytes identify the format; otherwise the suffix decides, and other bytes are possible
+    needs: tuple[str, str] = ("numpy", "")  # the library that reads it, and the extra that installs it
+    keyed: bool = False  # whether `key` selects an array of the file
+    gzipped: bool = False  # whether gzip-compressed files are read and written too
+    nested: bool = False  # whether folders of such files are searched recursively
+    write: Callable[[Any, Any], None] | None = None  # writes an Arrow table to a stream
+    written: tuple[str, ...] = ()  # suffixes offered for writing
 
 
 def block_of(first: int, column: Callable[[str], Numbers], names: Sequence[str], labels: Sequence[str]) -> Block:
@@ -311,12 +274,12 @@ class LabelDictionary:
         self._parts: list[NDArray[np.int32]] = []
 
     def add(self, labels: CodedLabels) -> None:
-        """Add the labels of a block, none of them missing."""
+        """Add the labels of a block, which has no missing ones."""
         codes = [self._codes.setdefault(category, len(self._codes)) for category in labels.categories]
         self._parts.append(np.asarray(codes, np.int32)[labels.codes] if codes else np.empty(0, np.int32))
 
     def array(self) -> Numbers:
-        """All labels: integers if all categories are, else text."""
+        """All labels: integers if all categories are, otherwise text."""
         categories = list(self._codes)
         are_whole = bool(categories) and all(isinstance(category, int) for category in categories)
         table = np.array(categories, np.int64) if are_whole else np.array([str(category) for category in categories], str)

@@ -31,7 +31,7 @@ MAX_NAMED = 3  # files that a note names
 
 @dataclass(frozen=True)
 class FilePlan:
-    """What is read of a file."""
+    """The plan for a file."""
 
     path: str
     choice: ColumnChoice
@@ -64,20 +64,13 @@ class FilePlan:
 
 
 class ReadPlan:
-    """What is read of all files: the same columns of each.
-
-    Attributes
-    ----------
-    files : the plan of each file.
-    first : the first of these.
-    rows : number of rows of all files; None if unknown.
-    """
+    """The plan for several files with the same columns."""
 
     def __init__(self, files: Sequence[FilePlan], options: ReadOptions) -> None:
         self.files = files
         self.first = files[0]
         counts = [file.rows for file in files]
-        self.rows = None if None in counts else sum(count or 0 for count in counts)
+        self.rows = None if None in counts else sum(count or 0 for count in counts)  # None if unknown
         self.options = options
         self._single = all(file.choice.single for file in files)
         are_transformed = set(self.first.choice.titles) <= set(self.first.scales)
@@ -89,11 +82,11 @@ class ReadPlan:
         return chunks(file.open(), file.choice, self.options, self._single, rows, start)
 
     def builder(self, rows: int | None, work: Work = READ) -> TableBuilder:
-        """A builder for a table of so many rows and the work on it."""
+        """A builder for a table of ``rows`` rows and the work on it."""
         return TableBuilder(self.first.path, rows, self.first.choice, self._single, work)
 
     def table(self, builder: TableBuilder, files: Sequence[FilePlan], covered: int) -> Table:
-        """The table in the builder, from some of the files, of which it covers so many rows."""
+        """The table in the builder, which covers ``covered`` rows of some files."""
         if covered and not builder.rows:
             raise FileError(f"{self.first.path}: no rows are left, for each lacks a value; choose fewer columns")
         values, weights, groups = builder.finish(self.first.path)
@@ -130,7 +123,7 @@ class ReadPlan:
 
 
 def plan_of(paths: Any, options: ReadOptions) -> ReadPlan:
-    """The plan for all files, each of which is opened once."""
+    """The plan for several files. Each is opened once."""
     names = files_of(paths)
     files: list[FilePlan] = []
     identifier_notes: tuple[str, ...] = ()
@@ -163,7 +156,7 @@ def plan_of(paths: Any, options: ReadOptions) -> ReadPlan:
 
 
 def gathered_notes(notes: Sequence[tuple[str, Sequence[str]]], noun: str) -> list[str]:
-    """The notes on many files or samples: once if all have it, else with their names."""
+    """The notes on many files or samples: once if all have it, otherwise with their names."""
     names_by_note: dict[str, list[str]] = {}
     for name, own_notes in notes:
         for note in dict.fromkeys(own_notes):

@@ -98,7 +98,7 @@ def open_file(path: str, options: ReadOptions) -> FileReader:
 
 
 def files_of(paths: Any) -> list[str]:
-    """The names of all files of one path or several. A folder stands for the files of data in it.
+    """The names of all files of one path or several. A folder means the files of data in it.
 
     These have the suffix of a format, all of one format, and are in natural order (part-2 before part-10). Names that begin with a
     dot or an underscore are skipped: hidden files, _SUCCESS, _metadata. Folders of Parquet or ORC, and those without files of data,

@@ -1,4 +1,4 @@
-"""Tables read from files, and the error that describes what is wrong with a file."""
+"""Tables read from files, and the error that describes a fault of a file."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Table:
 
     Attributes
     ----------
-    values : (n, d), C-contiguous; float32 if all columns are, else float64.
+    values : (n, d), C-contiguous; float32 if all columns are, otherwise float64.
     columns : d names.
     weights : (n,) float64 from the weight column, or None.
     groups : (n,) labels from the group column, text or whole numbers, or None.
@@ -70,7 +70,7 @@ class Table:
         return np.array(self.values, dtype, copy=copy)
 
     def to_numpy(self) -> NDArray[Any]:
-        """The values, not copied. With this method a table is accepted wherever a frame is."""
+        """The values, not copied. This method makes a table acceptable in place of a frame."""
         return self.values
 
     def __repr__(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-import zlib
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -37,8 +37,9 @@ def write_rows(
     values : (m, d) rows.
     weights : (m,) weights, possibly negative; the column is called "weight", or "sample_weight" if that name is used.
     labels : further columns by name, texts or whole numbers, which come first.
-    encoding : how columns were encoded; by default that of the table. They are decoded. Values between categories, such as centres
-        of several rows, cannot be decoded: such columns stay encoded, and their names are returned.
+    encoding : encoding of the columns, which are decoded; by default the encoding of the table
+        Values between categories, such as centres of several rows, cannot be decoded. Such columns stay encoded, and their names
+        are returned.
     """
     name = path_text(path)
     names = list(columns.columns if isinstance(columns, Table) else columns)
@@ -72,33 +73,15 @@ def write_table(path: str, table: Any) -> None:
     write = known.write
 
     def fill(stream: Any) -> None:
-        target = _Gzip(stream) if packed else stream
-        write(target, table)
-        if packed:
-            target.finish()
+        if not packed:
+            write(stream, table)
+            return
+        arrow = need("writing rows", "pyarrow", "tables")
+        # a duplicate, because pyarrow closes the file that it writes to
+        with open(os.dup(stream.fileno()), "wb") as duplicate, arrow.CompressedOutputStream(duplicate, "gzip") as compressed:
+            write(compressed, table)
 
     write_file(path, fill)
-
-
-class _Gzip(io.RawIOBase):
-    """A stream compressed by gzip without a time stamp, so that equal rows give equal bytes.
-
-    Python's GzipFile keeps bytes that a full disk rejected, and from Python 3.14 on prints a warning when it is collected.
-    """
-
-    def __init__(self, stream: Any) -> None:
-        self._stream, self._compressor = stream, zlib.compressobj(level=9, wbits=zlib.MAX_WBITS | 16)
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, block: Any) -> int:
-        self._stream.write(self._compressor.compress(block))
-        return len(block)
-
-    def finish(self) -> None:
-        """Write the rest."""
-        self._stream.write(self._compressor.flush())
 
 
 def write_text(path: str, table: Any, suffix: str) -> None:
