@@ -152,11 +152,11 @@ def test_files_that_changed_since_are_refused_and_nothing_is_left(tmp_path):
         assert not (tmp_path / "out").exists()
 
     write_fcs(folder / "s3.fcs", linear_events(3)[::-1], CHANNELS)
-    refused("holds other numbers of 'CD3' than the study saw")
+    refused("holds other numbers of 'CD3' than the study")
     write_fcs(folder / "s3.fcs", linear_events(3)[:5], CHANNELS)
-    refused("has 5 events, and the study took number")
+    refused("has 5 events, and the study used number")
     write_fcs(folder / "s3.fcs", linear_events(3), ("Time", "FSC-A", "x", "y", "z"))
-    refused("has no channel 'FITC-A' any more")
+    refused("no longer has channel 'FITC-A'")
     (folder / "s3.fcs").unlink()
     refused("no such file")
 

@@ -8,7 +8,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 from reduset.cytometry import CohortStudy, SampleSet, write_tables
-from reduset.cytometry.tables import StudyTable
+from reduset.cytometry.writing import as_csv
 from reduset.io import FileError
 from study_cases import CELLS, SAMPLES, plain_study, sample_cells, study_in_memory, study_of_files, write_lab
 
@@ -115,7 +115,7 @@ def test_texts_are_written_as_they_are_and_read_back_the_same(tmp_path):
 
 def test_cells_of_a_table_are_numbers_with_all_digits_texts_or_empty():
     row = [None, np.nan, 0.1 + 0.2, np.float32(0.5), np.int64(3), True, "", 10**30]
-    assert StudyTable(list("abcdefgh"), [row]).csv() == (
+    assert as_csv(list("abcdefgh"), [row]) == (
         b"a,b,c,d,e,f,g,h\n,,0.30000000000000004,0.5,3,true,,1000000000000000000000000000000\n"
     )
 
@@ -137,7 +137,7 @@ def test_places_that_cannot_be_are_refused(tmp_path):
     (tmp_path / "file").write_text("x")
     with pytest.raises(FileError, match="is a file, and a folder is needed"):
         write_tables(tmp_path / "file", plain_study())
-    with pytest.raises(FileError, match="cannot be made, for there is no folder"):
+    with pytest.raises(FileError, match="cannot be made, because there is no folder"):
         write_tables(tmp_path / "no" / "where", plain_study())
     with pytest.raises(TypeError, match=r"study .*got SampleSet"):
         write_tables(tmp_path / "out", SampleSet.of([np.eye(3)]))

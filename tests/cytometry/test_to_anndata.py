@@ -11,7 +11,7 @@ from sklearn.exceptions import NotFittedError
 from reduset import _archive
 from reduset.anndata import project, write_annotated
 from reduset.cytometry import CohortStudy, cells_to_anndata, to_anndata
-from reduset.cytometry.annotated_columns import KeyNames, are_measured, column_of_entries
+from reduset.cytometry.annotated import KeyNames, are_measured, column_of_entries
 from reduset.io import FileError
 from study_cases import CELLS, MARKERS, SAMPLES, plain_study, sample_table, study_in_memory, study_of_files, write_lab
 

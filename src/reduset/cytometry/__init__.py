@@ -12,7 +12,6 @@ from reduset.cytometry.cleaning import STEPS
 from reduset.cytometry.comparing import Differences, compare
 from reduset.cytometry.design import Design, DesignError, design_of
 from reduset.cytometry.distance_tests import WholeTest, compare_whole
-from reduset.cytometry.fcs_export import write_sketch_fcs
 from reduset.cytometry.figures import DifferencesDisplay, PopulationDisplay
 from reduset.cytometry.markers import Panel, PanelMarker, read_panel
 from reduset.cytometry.populations import Populations, find_populations
@@ -20,7 +19,7 @@ from reduset.cytometry.reading import read_cohort
 from reduset.cytometry.report import write_report
 from reduset.cytometry.samples import SampleSet
 from reduset.cytometry.study import CohortStudy
-from reduset.cytometry.tables import write_tables
+from reduset.cytometry.writing import write_sketch_fcs, write_tables
 
 __all__ = [
     "CohortStudy",

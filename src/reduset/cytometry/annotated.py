@@ -2,29 +2,42 @@
 
 Cells have the columns that `reduset.anndata.sketch` writes, so that `reduset.anndata.project` carries labels of the sketched cells
 to all cells. All n cells with d markers take 4·n·d bytes for X, and about 30 bytes a cell for the other columns.
+
+Texts become categories and numbers stay numbers. Keys of HDF5 cannot contain "/", or be "" or ".", and AnnData reserves "_index".
+Such names are changed, and a record lists the changes. Older files cannot hold None, so it is omitted. Integers beyond the range of
+files become floating point.
 """
 
 from __future__ import annotations
 
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import fields
+from importlib import metadata
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reduset._types import Array, Floats, Indices
+from reduset._types import Floats, Indices
 from reduset._validate import flag
-from reduset.anndata import ASSIGNMENT, NAME, WEIGHT, Representation, library, sketch_facts
-from reduset.cytometry.annotated_columns import KeyNames, are_measured, categories, column_of_entries, frame, pandas, study_facts
-from reduset.cytometry.lab_tables import SAMPLE_ID
+from reduset.anndata import ASSIGNMENT, MADE_BY, NAME, WEIGHT, Representation, library, sketch_facts
+from reduset.cytometry.lab_tables import SAMPLE_ID, as_text
+from reduset.cytometry.markers import STATE, TYPE
 from reduset.cytometry.study import CohortStudy, check_study
 
-CELLS, POPULATION, MASS, Q, FOUND, FOLD = "n_cells", "population", "mass", "q", "found", "log2_fold_change"
-SKETCH, SAMPLE, EVENT, SOURCE = "sketch", "sample", "event", "source"
-TYPE, STATE = "type", "state"
+SKETCH, SAMPLE, POPULATION, SOURCE = "sketch", "sample", "population", "source"
+MAX_EXACT = 1 << 53  # up to which doubles are exact
+MAX_STORED = 1 << 62  # of an integer in a file
+PLAIN_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)?(\.[0-9]+)?(?<=[0-9])")
+IN_VAR = ("atoms", "of_atom", "atom_counts")
+PLAIN = (bool, int, float, str, np.number, np.bool_)
 
 
 def to_anndata(study: CohortStudy) -> Any:
-    """A cohort study as AnnData: a row a sample, a column an atom.
+    """A cohort study as AnnData with one row per sample and one column per atom.
 
     Parameters
     ----------
@@ -34,16 +47,16 @@ def to_anndata(study: CohortStudy) -> Any:
     -------
     AnnData with
 
-    X : (N, m) the share of each atom in each sample, each row summing to 1; ``layers["counts"]`` how many cells that are
+    X : (N, m) the proportion of each atom in each sample; rows sum to 1. ``layers["counts"]`` has the numbers of cells
     obs : the table of samples (texts as categories, but plain numbers as numbers), and ``n_cells``
-    var : the ``population`` of each atom, its place on every marker, ``n_cells`` that it stands for, its ``mass`` (the mean of its
-        shares), and where groups were compared ``log2_fold_change_[group]``, ``q`` and ``found`` of the witness
+    var : the ``population`` of each atom, its position on every marker, the ``n_cells`` that it represents, and its ``mass`` (mean
+        proportion). With groups also ``log2_fold_change_[group]``, ``q`` and ``found`` of the witness
     obsm : ``X_map``, which ``scanpy.pl.embedding(adata, basis="map", color="condition")`` draws; ``population_share``, a frame with
-        a column a population; ``cleaning``, how many events each step took, where samples came from files
-    obsp : ``distances`` and ``errors``, by how much each can be too small
+        one column per population; ``cleaning``, the number of events that each step removed, if samples came from files
+    obsp : ``distances`` and ``errors``, by which the distances may be too small
     uns : ``populations``, ``differences``, ``batches``, and ``reduset`` with version, parameters and notes, all plain arrays
 
-    Names with "/", which no file of AnnData can have as keys, have "_" in its place; ``uns["reduset"]["renamed"]`` tells which.
+    Files of AnnData cannot have "/" in names: it becomes "_", and ``uns["reduset"]["renamed"]`` lists these names.
 
     Examples
     --------
@@ -56,73 +69,48 @@ def to_anndata(study: CohortStudy) -> Any:
     ((3, 20), [300, 300, 300])
     """
     check_study(study)
-    samples, found = study.samples_, study.populations_
-    shares = found.atom_counts / found.sizes[:, None]
-    obs, obs_names = sample_frame(study, (CELLS,))
-    obs[CELLS] = samples.sizes
-    var, var_names = _atoms(study, shares)
-    population_names, steps = KeyNames(), KeyNames()
-    obsm = {
-        "X_map": _two_columns(study.map_.embedding_),
-        "population_share": frame(dict(zip(population_names.keys(found.names), found.shares.T, strict=True)), samples.names),
+    samples, populations, witness = study.samples_, study.populations_, study.witness_
+    obs_names, var_names, population_names, steps = KeyNames(("n_cells",)), KeyNames(), KeyNames(), KeyNames()
+    obs = frame(_table_columns(study, obs_names) | {"n_cells": samples.sizes}, samples.names)
+    atoms: dict[str, Any] = {
+        POPULATION: categories(populations.of_atom, populations.names),
+        "n_cells": populations.atom_counts.sum(axis=0),
+        "mass": populations.atom_shares.mean(axis=0),
     }
+    var_names.reserve((*atoms, "q", "found"))
+    if witness is not None and study.differences_ is not None:
+        levels = study.differences_.design.levels[1:]
+        keys = var_names.keys(f"log2_fold_change_{level}" for level in levels)
+        atoms |= dict(zip(keys, witness.fold_changes, strict=True)) | {"q": witness.q_values, "found": witness.found}
+    atoms |= dict(zip(var_names.keys(populations.markers), populations.atoms.T, strict=True))
+    embedding = np.array(study.map_.embedding_, np.float64)
+    plane = np.zeros((len(embedding), max(2, embedding.shape[1])))  # two samples lie on a line, and plots need a plane
+    plane[:, : embedding.shape[1]] = embedding
+    shares = dict(zip(population_names.keys(populations.names), populations.shares.T, strict=True))
+    obsm = {"X_map": plane, "population_share": frame(shares, samples.names)}
     if samples.counted:
         obsm["cleaning"] = frame({steps.key(step): counts for step, counts in samples.counted.items()}, samples.names)
     uns = study_facts(study, "reduset.cytometry.to_anndata")
     renamed = {"obs": obs_names.record(), "var": var_names.record(), "population_share": population_names.record()}
-    uns["reduset"] |= {"renamed": {place: record for place, record in renamed.items() if record}}
+    uns["reduset"]["renamed"] = {name: record for name, record in renamed.items() if record}
     return library().AnnData(
-        shares,
+        populations.atom_shares,
         obs=obs,
-        var=var,
+        var=frame(atoms, [f"atom{number}" for number in range(1, len(populations.atoms) + 1)]),
         obsm=obsm,
         obsp={"distances": np.array(study.map_.distances_), "errors": np.array(study.map_.errors_)},
-        layers={"counts": found.atom_counts.copy()},
+        layers={"counts": populations.atom_counts.copy()},
         uns=uns,
     )
 
 
-def sample_frame(study: CohortStudy, taken: tuple[str, ...]) -> tuple[Any, KeyNames]:
-    """The table of samples as a frame; what was measured is a number there, groups and patients are categories."""
-    names = KeyNames(taken)
-    groups = (SAMPLE_ID, study.test, study.block, study.batch, study.control)
-    columns = {
-        names.key(name): column_of_entries(entries, name in study.covariates or (name not in groups and are_measured(entries)))
-        for name, entries in study.samples_.table.items()
-    }
-    return frame(columns, study.samples_.names), names
-
-
-def _two_columns(places: Array) -> Array:
-    """Two coordinates also of two samples, which lie on a line: plots want a plane."""
-    found = np.asarray(places, np.float64)
-    return np.hstack([found, np.zeros((len(found), 2 - found.shape[1]))]) if found.shape[1] < 2 else found.copy()
-
-
-def _atoms(study: CohortStudy, shares: Array) -> tuple[Any, KeyNames]:
-    """A row an atom: what it is, and how much of it groups have."""
-    found, witness = study.populations_, study.witness_
-    own: dict[str, Any] = {
-        POPULATION: categories(found.of_atom, found.names),
-        CELLS: found.atom_counts.sum(axis=0),
-        MASS: shares.mean(axis=0),
-    }
-    names = KeyNames((*own, Q, FOUND))
-    if witness is not None and study.differences_ is not None:
-        levels = study.differences_.design.levels[1:]
-        changes = zip(names.keys(f"{FOLD}_{level}" for level in levels), witness.fold_changes, strict=True)
-        own |= dict(changes) | {Q: witness.q_values, FOUND: witness.found}
-    own |= dict(zip(names.keys(found.markers), found.atoms.T, strict=True))
-    return frame(own, [f"atom{number}" for number in range(1, len(found.atoms) + 1)]), names
-
-
 def cells_to_anndata(study: CohortStudy, *, every_cell: bool = False) -> Any:
-    """The sketched cells of a cohort study as AnnData: a row a cell, a column a marker.
+    """The sketched cells of a cohort study as AnnData with one row per cell and one column per marker.
 
     Parameters
     ----------
     study : CohortStudy, fitted
-    every_cell : whether to take all cells of all samples, each with the cell that stands for it
+    every_cell : whether to take all cells of all samples, each with the sketch cell that represents it
 
     Returns
     -------
@@ -130,10 +118,10 @@ def cells_to_anndata(study: CohortStudy, *, every_cell: bool = False) -> Any:
 
     X : (n, d) float32, on the scales of the study
     obs : ``sample``, ``population``, ``event`` (its number in its file, from 0 on, or in its sample) and ``source`` (that file);
-        ``sketch``, ``sketch_weight`` (how many cells it represents, 0 outside the sketch) and ``sketch_assignment`` (the name of
-        the sketch cell that represents it); and the table of samples, texts as categories. Cells are named by their number
+        ``sketch``, ``sketch_weight`` (the number of cells it represents, 0 outside the sketch) and ``sketch_assignment`` (the name
+        of the sketch cell that represents it); and the table of samples, texts as categories. Cells are named by their number
     var : ``marker_class`` ("type" or "state") and ``scale`` of each marker
-    uns : ``sketch`` as `reduset.anndata.sketch` has it, and what `to_anndata` has
+    uns : ``sketch`` as `reduset.anndata.sketch` has it, and the facts of `to_anndata`
 
     Examples
     --------
@@ -147,36 +135,48 @@ def cells_to_anndata(study: CohortStudy, *, every_cell: bool = False) -> Any:
     """
     check_study(study)
     flag(every_cell, "every_cell")
-    samples, found = study.samples_, study.populations_
-    small = found.sketch
+    samples, populations = study.samples_, study.populations_
+    small = populations.sketch
     rows = slice(None) if every_cell else small.indices
-    X = _single(samples.cells) if every_cell else _single((found.atoms,))
+    X = _single(samples.cells if every_cell else (populations.atoms,))
     sample = np.repeat(np.arange(len(samples.names)), samples.sizes)[rows]
-    names = _names(small.n_samples, rows)
-    chosen = np.zeros(small.n_samples, bool)
-    chosen[small.indices] = True
-    weights = np.zeros(small.n_samples)
-    weights[small.indices] = small.counts
+    chosen, weights = np.zeros(small.n_samples, bool), np.zeros(small.n_samples)
+    chosen[small.indices], weights[small.indices] = True, small.counts
+    events = [
+        np.arange(size) if numbers is None else numbers
+        for numbers, size in zip(samples.events or (None,) * len(samples.names), samples.sizes, strict=True)
+    ]
+    fits_int32 = max(int(numbers[-1]) for numbers in events) < np.iinfo(np.int32).max
     assignments = small.assignments[rows]
     obs: dict[str, Any] = {
         SAMPLE: categories(sample, samples.names),
-        POPULATION: categories(found.of_atom[assignments], found.names),
-        EVENT: _events(study)[rows],
+        POPULATION: categories(populations.of_atom[assignments], populations.names),
+        "event": np.concatenate(events, dtype=np.int32 if fits_int32 else np.int64, casting="same_kind")[rows],
         SKETCH: chosen[rows],
         SKETCH + WEIGHT: weights[rows],
-        SKETCH + ASSIGNMENT: categories(assignments, _names(small.n_samples, small.indices)),
+        SKETCH + ASSIGNMENT: categories(assignments, _cell_names(small.indices)),
     }
     if samples.sources:
         files = list(dict.fromkeys(samples.sources))
-        obs[SOURCE] = categories(np.array([files.index(each) for each in samples.sources])[sample], files)
-    table, renamed = sample_frame(study, (*obs, SOURCE))
+        obs[SOURCE] = categories(np.array([files.index(source) for source in samples.sources])[sample], files)
+    names = KeyNames((*obs, SOURCE))
+    table = frame(_table_columns(study, names), samples.names)
     obs |= {key: table[key].array.take(sample) for key in table}
-    uns = study_facts(study, "reduset.cytometry.cells_to_anndata") | {SKETCH: _sketch_facts(study, X)}
-    uns["reduset"] |= {"renamed": {"obs": record} if (record := renamed.record()) else {}}
-    return library().AnnData(X, obs=pandas().DataFrame(obs, index=names), var=_markers(study), uns=uns)
+    state = sorted(samples.state)
+    note = "every sample has the same mass" + (f"; chosen without the markers of class state: {', '.join(state)}" if state else "")
+    facts = sketch_facts(small, {"sample_key": SAMPLE, "use_rep": "X"}, Representation(X, "X", note), None)
+    uns = study_facts(study, "reduset.cytometry.cells_to_anndata")
+    uns[SKETCH] = facts | {"assignments": NAME, "projected": {}}
+    uns["reduset"]["renamed"] = {"obs": record} if (record := names.record()) else {}
+    pandas = library("pandas")
+    classes = [STATE if marker in samples.state else TYPE for marker in samples.markers]
+    scales = [samples.scales.get(marker, "none") for marker in samples.markers]
+    var = {"marker_class": pandas.Categorical(classes, [TYPE, STATE]), "scale": pandas.Categorical(scales)}
+    index = _cell_names(np.arange(small.n_samples)[rows])
+    return library().AnnData(X, obs=pandas.DataFrame(obs, index=index), var=frame(var, samples.markers), uns=uns)
 
 
-def _single(parts: tuple[Floats, ...]) -> NDArray[np.float32]:
+def _single(parts: Sequence[Floats]) -> NDArray[np.float32]:
     """All of them in one array in single precision, copied once."""
     try:
         with np.errstate(over="raise"):
@@ -184,39 +184,161 @@ def _single(parts: tuple[Floats, ...]) -> NDArray[np.float32]:
     except FloatingPointError:
         raise ValueError(
             f"markers must fit in single precision, up to {np.finfo(np.float32).max:.2g}, and some cells have larger numbers; "
-            "put them on a scale first, asinh say"
+            "put them on a scale first, such as asinh"
         ) from None
 
 
-def _names(count: int, rows: Any) -> Any:
-    """Cells by their numbers among all, as texts."""
-    numbers = np.arange(count) if isinstance(rows, slice) else rows
-    return pandas().Index(numbers).astype(str).astype(object)
+def _cell_names(numbers: Indices) -> Any:
+    return library("pandas").Index(numbers).astype(str).astype(object)
 
 
-def _events(study: CohortStudy) -> Indices:
-    """The number of each cell among the events of its file, or of its sample."""
-    samples = study.samples_
-    known = samples.events or (None,) * len(samples.names)
-    parts = [np.arange(size) if each is None else each for each, size in zip(known, samples.sizes, strict=True)]
-    small = max(int(part[-1]) for part in parts) < np.iinfo(np.int32).max
-    return np.concatenate(parts, dtype=np.int32 if small else np.int64, casting="same_kind")
+# -- columns ------------------------------------------------------------------------------------------------------------------
 
 
-def _markers(study: CohortStudy) -> Any:
-    samples = study.samples_
-    classes = np.array([STATE if marker in samples.state else TYPE for marker in samples.markers])
-    scales = np.array([samples.scales.get(marker, "none") for marker in samples.markers])
-    as_categories = pandas().Categorical
-    return frame({"marker_class": as_categories(classes, [TYPE, STATE]), "scale": as_categories(scales)}, samples.markers)
+class KeyNames:
+    """Names as keys of a file, each once; ``record`` has the changes."""
+
+    def __init__(self, taken: Iterable[str] = ()) -> None:
+        self._taken = set(taken)
+        self._changed: dict[str, str] = {}
+
+    def reserve(self, keys: Iterable[str]) -> None:
+        """Exclude keys."""
+        self._taken |= set(keys)
+
+    def key(self, name: str) -> str:
+        """The key of a name, which no other name has."""
+        stem = name.replace("/", "_").replace("\x00", "")
+        plain = "" if stem in (".", "_index") else stem
+        key, number = plain or f"column {stem}", 2
+        while key in self._taken:
+            key, number = f"{plain} ({number})", number + 1
+        self._taken.add(key)
+        if key != name:
+            self._changed[key] = name
+        return key
+
+    def keys(self, names: Iterable[str]) -> list[str]:
+        """The keys of several names."""
+        return [self.key(name) for name in names]
+
+    def record(self) -> dict[str, Any]:
+        """The changed names: their keys, and the names."""
+        return {"key": texts(self._changed), "name": texts(self._changed.values())} if self._changed else {}
 
 
-def _sketch_facts(study: CohortStudy, X: Floats) -> dict[str, Any]:
-    """What the sketch lost; its cells were chosen by the markers that define populations, every sample with the same mass."""
-    state = sorted(study.samples_.state)
-    note = "every sample has the same mass" + (f"; chosen without the markers of class state: {', '.join(state)}" if state else "")
-    asked = {"sample_key": SAMPLE, "use_rep": "X"}
-    return sketch_facts(study.populations_.sketch, asked, Representation(X, "X", note), None) | {
-        "assignments": NAME,
-        "projected": {},
+def texts(values: Iterable[Any]) -> Any:
+    """Texts as an array that files of AnnData hold."""
+    return np.array(list(map(str, values)), object)
+
+
+def frame(columns: Mapping[str, Any], names: Sequence[str]) -> Any:
+    """A frame of columns with the names of its rows."""
+    pandas = library("pandas")
+    return pandas.DataFrame(dict(columns), index=pandas.Index(list(names), dtype=object))
+
+
+def categories(codes: Indices, names: Iterable[str]) -> Any:
+    """A column of categories by their numbers; categories without a row stay, so that colours do not change."""
+    return library("pandas").Categorical.from_codes(codes, texts(names))
+
+
+def _table_columns(study: CohortStudy, names: KeyNames) -> dict[str, Any]:
+    """The columns of the table of samples: measurements as numbers, groups and patients as categories."""
+    groups = (SAMPLE_ID, study.test, study.block, study.batch, study.control)
+    return {
+        names.key(name): column_of_entries(entries, name in study.covariates or (name not in groups and are_measured(entries)))
+        for name, entries in study.samples_.table.items()
     }
+
+
+def column_of_entries(entries: Sequence[Any], as_numbers: bool = False) -> Any:
+    """A column of the table of samples: booleans, numbers (nan for missing ones), or categories of texts.
+
+    ``as_numbers`` also converts texts to numbers if every non-missing entry is a number.
+    """
+    present = [entry for entry in entries if entry is not None]
+    flags = [isinstance(entry, bool | np.bool_) for entry in entries]
+    if all(flags):
+        return np.array(entries, bool)
+    kinds = (int, float, np.integer, np.floating, *((str,) if as_numbers else ()))
+    if not any(flags) and all(isinstance(entry, kinds) for entry in present):
+        with suppress(ValueError, OverflowError):
+            numbers = np.array([math.nan if entry is None else float(entry) for entry in entries])
+            integral = [isinstance(e, int | np.integer) or (isinstance(e, str) and e.lstrip("-").isdigit()) for e in entries]
+            return numbers.astype(np.int64) if all(integral) and np.abs(numbers).max() < MAX_EXACT else numbers
+    return library("pandas").Categorical([None if entry is None else as_text(entry) for entry in entries])
+
+
+def are_measured(entries: Sequence[Any]) -> bool:
+    """Whether entries are texts of plain numbers, such as ages and counts; "007" is a name."""
+    present = [entry for entry in entries if entry is not None]
+    return bool(present) and all(isinstance(entry, str) and PLAIN_NUMBER.fullmatch(entry) for entry in present)
+
+
+# -- facts --------------------------------------------------------------------------------------------------------------------
+
+
+def study_facts(study: CohortStudy, made_by: str) -> dict[str, Any]:
+    """The results and parameters of a study, as plain arrays and values."""
+    samples, populations, differences, batches = study.samples_, study.populations_, study.differences_, study.batches_
+    params = {name: _plain(value) for name, value in study.get_params(deep=False).items() if name != "progress"}
+    about = {
+        MADE_BY: made_by,
+        "params": params,
+        "notes": texts(study.notes_),
+        "left_out": {"name": texts(samples.left_out), "reason": texts(samples.left_out.values())},
+        "scales": texts(samples.scales.get(marker, "none") for marker in samples.markers),
+    }
+    with suppress(metadata.PackageNotFoundError):  # of a checkout that is not installed
+        about["version"] = metadata.version("reduset")
+    marked = texts(" ".join(populations.marked(k)) for k in range(len(populations)))
+    facts: dict[str, Any] = {
+        "populations": _fields(populations) | {"mean_shares": populations.mean_shares, "marked": marked},
+        "reduset": about,
+    }
+    if differences is not None:
+        design = differences.design
+        compared = {"levels": texts(design.levels), "samples": design.counts, "adjusted": texts(design.adjusted)}
+        facts["differences"] = _fields(differences) | compared | {"test": design.name, "whole": _fields(study.whole_)}
+    if batches is not None:
+        facts["batches"] = _fields(batches) | {
+            "control_share": batches.control_share,
+            "whole": {} if batches.whole is None else _fields(batches.whole),
+            "controls": {
+                "kind": texts(pair.kind for pair in batches.controls),
+                "first": texts(pair.samples[0] for pair in batches.controls),
+                "second": texts(pair.samples[1] for pair in batches.controls),
+                "distance": np.array([pair.distance for pair in batches.controls]),
+            },
+        }
+    return _without_empty(facts)
+
+
+def _plain(value: Any) -> Any:
+    """A parameter or field as files can hold it; objects by their text."""
+    if value is None or isinstance(value, (np.ndarray, *PLAIN)):
+        return float(value) if type(value) is int and abs(value) > MAX_STORED else value
+    if isinstance(value, list | tuple):
+        return texts(value) if any(isinstance(entry, str) for entry in value) else np.asarray(value)
+    return repr(value)
+
+
+def _fields(result: Any) -> dict[str, Any]:
+    """The fields of a result that are numbers, texts, or arrays of these."""
+    values = {each.name: getattr(result, each.name) for each in fields(result) if each.name not in IN_VAR}
+    return {
+        name: _plain(value)
+        for name, value in values.items()
+        if isinstance(value, (np.ndarray, *PLAIN)) or (isinstance(value, tuple) and all(isinstance(e, PLAIN) for e in value))
+    }
+
+
+def _without_empty(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Without None, empty arrays, and mappings of these only."""
+    kept = {}
+    for name, value in values.items():
+        value = _without_empty(value) if isinstance(value, Mapping) else value
+        if value is not None and (np.size(value) if isinstance(value, np.ndarray) else value != {}):
+            kept[name] = value
+    return kept
