@@ -77,8 +77,6 @@ def test_few_rows_are_loaded_and_many_stay_in_blocks(rows, blocks, monkeypatch):
     np.testing.assert_array_equal(some[:], rows[wanted])
     np.testing.assert_array_equal(some[:, 0], rows[wanted, 0])
     np.testing.assert_array_equal([some.min(axis=0), some.max(axis=0)], [rows[wanted].min(axis=0), rows[wanted].max(axis=0)])
-    with pytest.raises(ValueError, match="ascending"):
-        rows_of(blocks, wanted[::-1])
     np.testing.assert_array_equal(np.stack(list(each_column(blocks)), axis=1), rows)
 
 

@@ -40,12 +40,14 @@ class BlockRows(ABC):
     columns : names of columns, if they have any
     weights : (n,) weights that were stored with the rows, if there were any
     notes : what was done while reading, in words
+    in_one_unit : whether all columns have one unit
     """
 
     ndim = 2
     columns: list[Any] | None = None
     weights: NDArray[np.float64] | None = None
     notes: tuple[str, ...] = ()
+    in_one_unit: bool = False
 
     def __init__(self, lengths: Sequence[int], dimension: int, dtype: Any) -> None:
         self.starts = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
@@ -64,7 +66,7 @@ class BlockRows(ABC):
         """(start, stop, result) of every block that has rows; ``vectors`` have one entry a row."""
         some = [k for k in range(len(self.starts) - 1) if self.starts[k] < self.starts[k + 1]]
         bounds = [(int(self.starts[k]), int(self.starts[k + 1])) for k in some]
-        arguments = [tuple(vector[a:b] for vector in vectors) for a, b in bounds]
+        arguments = [tuple(None if vector is None else vector[a:b] for vector in vectors) for a, b in bounds]
         for (a, b), result in zip(bounds, self.run(function, arguments, some), strict=True):
             yield a, b, result
 
@@ -133,14 +135,12 @@ class BlockRows(ABC):
         return np.concatenate(found)[where.reshape(rows.shape)]
 
     def among(self, rows: Any) -> Any:
-        """Some of the rows: loaded if they are few, else in blocks; these must be ascending."""
+        """Some of the rows: in blocks if they are many and ascending, else loaded."""
         if isinstance(rows, slice):
             rows = np.arange(len(self))[rows]
         rows = np.flatnonzero(rows) if np.asarray(rows).dtype == bool else np.asarray(rows, np.int64)
-        if len(rows) * self.shape[1] <= HELD_ENTRIES:
+        if len(rows) * self.shape[1] <= HELD_ENTRIES or (np.diff(rows) <= 0).any():
             return self._fetched(rows)
-        if (np.diff(rows) <= 0).any():
-            raise ValueError(f"rows must be ascending if they are {len(rows):,}, which are too many to be loaded")
         return SelectedRows(self, rows)
 
     @cached_property

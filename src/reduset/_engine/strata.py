@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from reduset._engine.arithmetic import FAST
 from reduset._engine.compiled import compiled, inner
+from reduset._engine.passes import map_rows
 from reduset._engine.profile import Frame
 from reduset._engine.threads import row_blocks, run_all
 from reduset._types import Array, Floats
@@ -39,14 +40,8 @@ def equal_mass_strata(
     finer : each stratum is cut into so many cells of equal mass, whose starts are given instead, (size·finer + 1,)
         There must be at least size·finer rows.
     """
-    n, d = points.shape
-    sized, _ = frame.sized(points)
-    keys = np.empty((n, d), np.float32)
-
-    def fill(a: int, b: int) -> None:
-        keys[a:b] = sized.apply(points[a:b])
-
-    run_all([partial(fill, a, b) for a, b in row_blocks(points, d)])
+    n = len(points)
+    keys = map_rows(points, partial(_keys, frame.sized(points)[0]))
     order, mass = np.arange(n), np.ascontiguousarray(weights, np.float64).copy()
     starts = np.zeros(size + 1, np.int64)
     starts[size] = n
@@ -71,6 +66,17 @@ def equal_mass_strata(
         cells = range(0, size * finer, finer)
         run_all([partial(_cut_fully, keys, order, mass, starts, begun, first, first + finer) for first in cells])
     return order, starts
+
+
+def _keys(frame: Frame, points: Floats) -> NDArray[np.float32]:
+    """(n, d) coordinates in single precision."""
+    keys = np.empty(points.shape, np.float32)
+
+    def fill(a: int, b: int) -> None:
+        keys[a:b] = frame.apply(points[a:b])
+
+    run_all([partial(fill, a, b) for a, b in row_blocks(points, points.shape[1])])
+    return keys
 
 
 @compiled()

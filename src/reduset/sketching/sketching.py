@@ -64,7 +64,9 @@ def sketch(
 
     Parameters
     ----------
-    data : (n, d) array, frame, or `reduset.io.Table`, whose weights count
+    data : (n, d) array, frame, `reduset.io.Table`, path, Dask collection or list of delayed partitions
+        Weights of tables and files count. Files and Dask collections are read in passes; of their rows, one copy in single
+        precision is held in memory.
     size : int
         Number of rows (all rows of non-zero weight, if there are fewer).
     kernel : Kernel, default a Gaussian whose bandwidth is found
@@ -86,7 +88,7 @@ def sketch(
     calibrate : bool
         Adjust the weights, so that weighted means, standard deviations and deciles of columns equal those of all rows; False
         keeps the masses of the strata.
-    sample_weight : (n,) array, optional
+    sample_weight : (n,) array, optional; of files and Dask frames also a column
     groups : (n,) array of labels, optional
         Samples, batches or types: each has rows of its own, and its weights sum to its proportion exactly.
     quotas : "square root", "proportional" or "equal"
@@ -114,7 +116,7 @@ def sketch(
     """
     by_default = kernel is None and isinstance(scales, str) and scales == "auto"
     _validate.one_of(identifiers, "identifiers", ("omit", "keep"))
-    table = TableRows.of(data, encode, identifiers)
+    table = TableRows.of(data, encode, identifiers, sample_weight if isinstance(sample_weight, str) else None)
     full = KernelMean.from_samples(table.values, _kernel(kernel, scales, table.has_units), sample_weight)
     size = _validate.whole(size, "size", 1, full.size, "it is a number of the data's rows")
     tol = _validate.tolerance(tol)

@@ -37,6 +37,8 @@ from reduset._engine import (
     equal_mass_strata,
     exchange,
     fourier_sums,
+    in_memory,
+    map_rows,
     nearest,
     nearest_by_block,
     on_device,
@@ -44,7 +46,7 @@ from reduset._engine import (
     run_all,
     to_numpy,
 )
-from reduset._types import Array, Indices, Report
+from reduset._types import Array, Floats, Indices, Report
 from reduset.mean import KernelMean
 from reduset.select import KCenter
 from reduset.select.kmeans import coordinates_of
@@ -311,18 +313,12 @@ class _Strata:
     def _nearer_cover(self, firsts: Indices) -> Indices:
         """For each row in the order of the strata the covering row that is nearer than the first one of its stratum; −1 if none."""
         frame, _ = coordinates_of(self.mean)
-        points = to_numpy(rows_of(self.mean.atoms, self.order))
         cover = np.asarray(to_numpy(rows_of(self.mean.atoms, self.cover)), np.float64)
         first = frame.apply(np.asarray(to_numpy(rows_of(self.mean.atoms, firsts)), np.float64))
-        stratum = np.repeat(np.arange(len(firsts)), np.diff(self.starts))
-        found = np.full(len(self.order), -1)
-
-        def note(_: int, which: Any, index: Any, distance: Array) -> None:
-            own = frame.apply(points[which]) - first[stratum[which]]
-            found[which] = np.where(distance < np.sqrt(np.einsum("ij,ij->i", own, own)), index, -1)
-
-        nearest_by_block(points, cover, frame, SQUARED, None, note)
-        return found
+        stratum = np.full(self.mean.size, -1)
+        stratum[self.order] = np.repeat(np.arange(len(firsts)), np.diff(self.starts))
+        atoms = to_numpy(self.mean.atoms[:]) if on_device(self.mean.atoms) else self.mean.atoms
+        return map_rows(atoms, partial(_nearer_than_first, cover, first, frame), stratum)[self.order]
 
     def _exchanged(
         self,
@@ -341,8 +337,8 @@ class _Strata:
         width = bandwidth.median(some) if moves.any() else 1.0
         rows, both = np.concatenate([fixed, candidates[:, 0]]), np.concatenate([fixed_weights, weights])
         points, at = atoms, candidates
-        if on_device(atoms):
-            points = to_numpy(rows_of(atoms, np.maximum(candidates, 0).ravel()))
+        if not in_memory(atoms):
+            points = atoms[np.maximum(candidates, 0).ravel()]
             at = np.where(candidates >= 0, np.arange(candidates.size).reshape(candidates.shape), -1)
         # with fewer rows than frequencies, the angles are smaller than the frequencies: keep those, and draw these in blocks
         few = len(points) < LADDERS
@@ -376,6 +372,19 @@ class _Strata:
         weights = self.mass[some] * (self.mass[self.order].sum() / self.mass[some].sum())
         waves = fourier_sums(rows_of(atoms, some), weights, frequencies, frame, RUNGS)
         return waves + fourier_sums(rows_of(atoms, fixed), self.mass[fixed], frequencies, frame, RUNGS)
+
+
+def _nearer_than_first(cover: Array, first: Array, frame: Frame, points: Floats, stratum: Indices) -> Indices:
+    """(n,) for each row the covering row that is nearer than the first one of its stratum; −1 if none, or without a stratum."""
+    found = np.full(len(points), -1)
+
+    def note(_: int, which: Any, index: Any, distance: Array) -> None:
+        own = frame.apply(points[which]) - first[stratum[which]]
+        nearer = distance < np.sqrt(np.einsum("ij,ij->i", own, own))
+        found[which] = np.where(nearer & (stratum[which] >= 0), index, -1)
+
+    nearest_by_block(points, cover, frame, SQUARED, None, note)
+    return found
 
 
 def _nearest_other(points: Array) -> Array:

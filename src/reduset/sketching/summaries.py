@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from reduset._engine import row_blocks, run_all
+from reduset._engine import add, each_column, in_blocks, over_blocks, row_blocks, run_all
 from reduset._types import Array, Floats, Indices
 
 LEVELS = np.array([0.05, 0.1, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.9, 0.95])
@@ -66,8 +66,8 @@ def summarise(points: Floats, weights: Array | None) -> Summary:
     lowest, highest = np.empty(d, np.int64), np.empty(d, np.int64)
     at, below = np.empty((len(LEVELS), d)), np.empty((len(LEVELS), d))
 
-    def column(j: int) -> None:
-        values = np.array(points[:, j])
+    def column(j: int, values: Floats) -> None:
+        values = np.array(values)
         alive = values if weights is None else np.where(weights > 0, values, np.nan)
         lowest[j], highest[j] = np.nanargmin(alive), np.nanargmax(alive)
         if weights is None:
@@ -85,7 +85,11 @@ def summarise(points: Floats, weights: Array | None) -> Summary:
         minima[j], maxima[j] = values[0], values[-1]
         binary[j] = bool(np.searchsorted(values, values[0], side="right") == np.searchsorted(values, values[-1], side="left"))
 
-    run_all([partial(column, j) for j in range(d)])
+    if in_blocks(points):
+        for j, values in enumerate(each_column(points)):
+            column(j, values)
+    else:
+        run_all([partial(column, j, points[:, j]) for j in range(d)])
     constant = minima == maxima
     spreads[constant], means[constant] = 0.0, minima[constant]
     return Summary(means, spreads, squares, minima, maxima, lowest, highest, binary | constant, at, below)
@@ -93,18 +97,10 @@ def summarise(points: Floats, weights: Array | None) -> Summary:
 
 def _moments(points: Floats, weights: Array | None, total: float) -> tuple[Array, Array, Array]:
     """Means, standard deviations, and standard deviations of the standardised squares."""
-    blocks = row_blocks(points, points.shape[1])
     d = points.shape[1]
 
     def average(function: Callable[[Array], Array]) -> Array:
-        parts = np.zeros((len(blocks), d))
-
-        def fill(k: int, a: int, b: int) -> None:
-            values = function(np.asarray(points[a:b], np.float64))
-            parts[k] = values.sum(axis=0) if weights is None else weights[a:b] @ values
-
-        run_all([partial(fill, k, a, b) for k, (a, b) in enumerate(blocks)])
-        return np.asarray(parts.sum(axis=0) / total)
+        return np.asarray(_sum_of(points, weights, function) / total)
 
     origin = np.asarray(points[0], np.float64)
     means = origin + average(partial(_less, origin=origin))
@@ -112,6 +108,20 @@ def _moments(points: Floats, weights: Array | None, total: float) -> tuple[Array
     scales = np.where(spreads > 0, spreads, 1.0)
     fourth = average(partial(_power, means=means, scales=scales, exponent=4))
     return means, spreads, np.sqrt(np.maximum(fourth - 1, 0.0))
+
+
+@over_blocks(add)
+def _sum_of(points: Floats, weights: Array | None, function: Callable[[Array], Array]) -> Array:
+    """(d,) the weighted sum of a function of the rows."""
+    bounds = row_blocks(points, points.shape[1])
+    parts = np.zeros((len(bounds), points.shape[1]))
+
+    def fill(k: int, a: int, b: int) -> None:
+        values = function(np.asarray(points[a:b], np.float64))
+        parts[k] = values.sum(axis=0) if weights is None else weights[a:b] @ values
+
+    run_all([partial(fill, k, a, b) for k, (a, b) in enumerate(bounds)])
+    return np.asarray(parts.sum(axis=0))
 
 
 def _less(values: Array, origin: Array) -> Array:

@@ -8,14 +8,17 @@ columns of 0 and 1, dates days, and columns that look like identifiers are not u
 from __future__ import annotations
 
 import importlib
+import os
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from reduset._engine import in_blocks
 from reduset._frames import framed, is_annotated
 from reduset._types import Array, Indices
-from reduset.io import Table, as_table, on_estimated_scales
+from reduset.data import opened
+from reduset.io import Table, as_table, on_estimated_scales, open_files
 
 TRANSFORMED = "statistics of columns, distances and the error are of the transformed values; rows are kept as they were read"
 DIVIDED = "columns are divided by their interquartile ranges; scales=None uses them as they are"
@@ -44,8 +47,14 @@ class TableRows:
     scales: dict[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, data: Any, encode: Any, identifiers: str) -> TableRows:
+    def of(cls, data: Any, encode: Any, identifiers: str, weight_column: str | None = None) -> TableRows:
         """The numbers of a pandas, polars or Arrow frame, and of a table of FCS files on estimated scales; other data unchanged."""
+        if isinstance(data, str | os.PathLike):
+            data = open_files(data, transform="auto", encode=encode, identifiers=identifiers, weight_column=weight_column)
+        data = opened(data, weight_column)
+        if in_blocks(data):
+            names = None if data.columns is None else tuple(map(str, data.columns))
+            return cls(data, names, data.notes, names is not None and not data.in_one_unit)
         if isinstance(data, Table):
             table = on_estimated_scales(data)
             notes = (*table.notes, *([TRANSFORMED] if data.channels else []))
