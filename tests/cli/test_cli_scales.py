@@ -8,7 +8,7 @@ from PIL import Image
 from support.cli_processes import in_this_process
 
 from reduset import Gaussian, KernelMean, Model, bandwidth, compress, io
-from reduset.model.columns import column_differences
+from reduset.model import column_differences
 
 
 @pytest.fixture

@@ -5,8 +5,7 @@ import pytest
 
 from archive_cases import header_of, members, reseal, store
 from reduset import ComponentMean, Gaussian, KernelMean, Mixture, compress
-from reduset.model import Model
-from reduset.model.columns import column_differences
+from reduset.model import Model, column_differences
 
 RNG = np.random.default_rng(0)
 ROWS = np.concatenate([RNG.normal(0, [1.0, 0.4, 2.0], size=(200, 3)), RNG.normal([4, 1, 0], 0.6, size=(200, 3))])

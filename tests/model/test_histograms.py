@@ -10,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 
 from reduset import Gaussian, KernelMean, compress
 from reduset.model import Model
-from reduset.model.histograms import MOST_WHOLE, ColumnBars, histograms
+from reduset.model.histograms import MAX_WHOLE, ColumnBars, histograms
 
 RNG = np.random.default_rng(0)
 
@@ -39,7 +39,7 @@ def test_few_values_have_a_bar_each():
     np.testing.assert_array_equal(bars.ends, [[-0.5, 0.5], [0.5, 1.5]])
 
 
-@pytest.mark.parametrize("most", [40, MOST_WHOLE + 100])
+@pytest.mark.parametrize("most", [40, MAX_WHOLE + 100])
 def test_bars_of_whole_numbers_hold_equally_many_of_them(most):
     column = np.arange(5 * most) % most
     bars, counts = bars_of(column)

@@ -5,7 +5,7 @@ import pytest
 
 from reduset import Gaussian, KernelMean, compress
 from reduset.bandwidth import column_scales
-from reduset.model.columns import column_differences
+from reduset.model import column_differences
 
 
 def mean(X, weights=None):

@@ -9,7 +9,7 @@ from archive_cases import members, parts, reseal, store
 from reduset import FunctionKernel, Gaussian, KernelMean, compress
 from reduset.cli.entry import run
 from reduset.model import Model
-from reduset.model.profiles import EVERY
+from reduset.model.model import PROFILE_STEP as EVERY
 from reduset.stream import StreamCompressor
 
 ROWS = np.random.default_rng(0).normal(size=(600, 2)) + np.where(np.arange(600) % 3, -2.0, 2.0)[:, None]
@@ -95,7 +95,7 @@ def test_a_model_without_profiles_prints_none(saved, tmp_path, capsys):
     assert back.resolved is None
     assert back.resolution is None
     assert len(back.profiles.sizes) == 0
-    with pytest.raises(ValueError, match="this model knows the error at its own scale only"):
+    with pytest.raises(ValueError, match="this model has the error at one scale only"):
         back.profile()
     assert "resolution" not in str(back)
     assert run(["info", str(saved)]) == 0
@@ -184,7 +184,7 @@ def test_random_rows_that_are_within_at_no_scale_are_kept_as_none(saved):
         (lambda kept: {"profile_sizes": kept["profile_sizes"][::-1]}, "profile_sizes must go up to"),
         (
             lambda kept: {"profile_sizes": np.append(0, kept["profile_sizes"][1:])},
-            "profile_sizes must hold numbers that are at least 1",
+            "profile_sizes must hold numbers that are between 1",
         ),
     ],
 )

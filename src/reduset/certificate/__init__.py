@@ -6,7 +6,7 @@ May import: mean, kernels, weights, `_engine`.
 
 from reduset.certificate.bounds import Bounds
 from reduset.certificate.by_frequencies import angles_have_digits
-from reduset.certificate.by_scale import ErrorProfile, MedianError, Scales, WaveScales
+from reduset.certificate.by_scale import ErrorProfile, MedianError, Scales, WaveScales, missing_mass
 from reduset.certificate.certificate import DENSITY_ROWS, METHODS, NO_THEOREM, Certificate, at_bandwidth, bandwidth_of
 from reduset.certificate.frequencies import SAFETY, FrequencyLadders, Waves, two_sided
 from reduset.certificate.probe import Measurement, Probe

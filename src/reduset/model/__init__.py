@@ -1,11 +1,10 @@
-"""A compression and what is known of it in one object and one file.
+"""A model: a compression, its error and its origin in one object and one file.
 
 May import: compression and what is below it.
 """
 
-from reduset.model.columns import column_differences
 from reduset.model.histograms import histograms
-from reduset.model.marginals import BEYOND, MarginalDensities
+from reduset.model.marginals import BEYOND, MarginalDensities, column_differences
 from reduset.model.model import Model, column_names
 
 __all__ = ["Model"]

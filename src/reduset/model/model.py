@@ -1,8 +1,10 @@
-"""The model: a compressed mean and all that is known of it, in one file that needs no data to be looked at, used or reported on.
+"""The model: a compression and its error in one file, which can be used and reported on without the data.
 
-It holds the atoms or components and weights, the names of the columns, the certificate, the error of every size and at every scale,
-the weights of some smaller sizes, a portrait of the full mean, and in words where all this came from. `KernelMean.load` reads its
-mean too, or `ComponentMean.load` where it is one of components: a file of another kind, so that no reader takes means for atoms.
+It has the atoms or components and weights, the names of the columns, the certificate, the error of every size and at every scale,
+the weights of some smaller sizes, the marginal densities of the full mean, and the origin. `KernelMean.load` reads the mean of a
+model of atoms, `ComponentMean.load` that of a model of components, which is another kind of file.
+
+The error at every scale takes a hundredth of the time of its atoms, so every third of the sizes of the report's slider has one.
 """
 
 from __future__ import annotations
@@ -18,19 +20,16 @@ from reduset import _archive, _validate
 from reduset._archive import fields as f
 from reduset._describe import Description, Row
 from reduset._types import Array
-from reduset.certificate import Certificate
-from reduset.certificate.by_scale import ErrorProfile, MedianError, missing_mass
-from reduset.certificate.certificate import METHODS, bandwidth_of
+from reduset.certificate import METHODS, Certificate, ErrorProfile, MedianError, bandwidth_of, missing_mass
 from reduset.compression import Compression, Path, Resolution, at_resolution, error_lines, head, noun
 from reduset.mean import MEAN, KernelMean
-from reduset.mixture import ComponentMean
-from reduset.mixture.component_mean import COMPONENT_MEAN, SmallMean
+from reduset.mixture import COMPONENT_MEAN, ComponentMean, SmallMean
 from reduset.model.marginals import MarginalDensities
-from reduset.model.profiles import CURVES, SizeProfiles
 
-STEPS = 24
+STEPS, PROFILE_STEP = 24, 3  # sizes with weights; every third has a profile
+CURVES = 5  # of a profile: errors, lower and upper ends, random rows, sampling errors
 AMOUNT = f.optional(f.measured())
-ABOUT = f.entries(  # what this library writes into ``about``; users may add entries with other names
+ABOUT = f.entries(  # written by this library; users may add entries of other names
     selection=f.text,
     weighting=f.text,
     remark=f.optional(f.text),
@@ -104,30 +103,81 @@ COMPONENT_MODEL = _archive.Kind(
 
 
 def column_names(names: Sequence[str] | None, dimension: int, parameter: str = "columns") -> tuple[str, ...]:
-    """A name for each column: those given, or "x1", "x2", …"""
-    told = tuple(f"x{k + 1}" for k in range(dimension)) if names is None else tuple(map(str, names))
-    if len(told) != dimension:
-        raise ValueError(f"{parameter} must name the {dimension} columns, got {len(told)} names")
-    return told
+    """A name for each column, by default "x1", "x2", …"""
+    titles = tuple(f"x{k + 1}" for k in range(dimension)) if names is None else tuple(map(str, names))
+    if len(titles) != dimension:
+        raise ValueError(f"{parameter} must name the {dimension} columns, got {len(titles)} names")
+    return titles
+
+
+@dataclass(frozen=True)
+class SizeProfiles:
+    """The error at every scale of some sizes.
+
+    Attributes
+    ----------
+    sizes : (p,) in increasing order, the last that of the result; empty without profiles
+    profiles : of the sizes, at the same bandwidths
+    """
+
+    sizes: NDArray[np.int64]
+    profiles: tuple[ErrorProfile, ...]
+
+    @classmethod
+    def of(cls, small: Compression, sizes: NDArray[np.int64]) -> SizeProfiles:
+        """Of some of these sizes of a compression, including the last; of none if it has no profile."""
+        sizes = sizes[::-1][::PROFILE_STEP][::-1] if small.has_profile else np.empty(0, np.int64)
+        return cls(sizes, tuple(small.at(int(size)).profile() for size in sizes))
+
+    def nearest(self, size: int) -> int:
+        """The position of the size with the ratio nearest to 1."""
+        return int(np.abs(np.log(self.sizes / size)).argmin())
+
+    def arrays(self) -> dict[str, Array]:
+        """The arrays of a file."""
+        curves = [np.stack([p.relative_errors, *p.intervals.T, p.random_rows, p.noise]) for p in self.profiles]
+        return {
+            "scales": self.profiles[0].bandwidths if self.profiles else np.empty(0),
+            "profile_sizes": self.sizes.astype(np.float64),
+            "profile_errors": np.stack(curves) if curves else np.empty((0, CURVES, 0)),
+        }
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], confidence: float, largest: int) -> SizeProfiles:
+        """From the arrays of a file, of a result with ``largest`` atoms and intervals of this confidence."""
+        scales, sizes, curves = arrays["scales"], arrays["profile_sizes"], arrays["profile_errors"]
+        if (len(sizes) > 0) != (len(scales) > 0):
+            raise ValueError(f"profiles must have sizes and scales, got {len(sizes)} sizes and {len(scales)} scales")
+        if not (np.diff(scales) < 0).all():
+            raise ValueError("scales must be positive numbers from coarse to fine")
+        if len(sizes) and not ((np.diff(sizes) > 0).all() and sizes[-1] == largest):
+            raise ValueError(f"profile_sizes must go up to the {largest:,} atoms of the model")
+        return cls(
+            sizes,
+            tuple(
+                ErrorProfile(scales, errors, np.stack([low, high], axis=1), drawn, noise, confidence)
+                for errors, low, high, drawn, noise in curves
+            ),
+        )
 
 
 @dataclass(frozen=True)
 class Model:
-    """A compressed mean and what is known of it.
+    """A compression, its error and its origin.
 
     Attributes
     ----------
     mean : KernelMean of m atoms, or ComponentMean of m components
     columns : names of the d columns
-    n_samples : how many points the full mean had
+    n_samples : number of points of the full mean
     certificate : Certificate
     path : the error of every size
-    step_sizes, step_weights : (k,) some sizes up to m, and (k, m) the weights of the first atoms there, 0 beyond
-    portrait : of the full mean; of a sample of its points where it was a stream
-    total : Σ w of the full mean; None where some weight was negative
-    about : what else was told: the selection, the command, the files
-    profiles : the error at every scale, of some sizes; of none where it is not known
-    resolved : what the search for the resolution found, where there was one
+    step_sizes, step_weights : (k,) some sizes up to m, and (k, m) the weights of the first atoms, 0 beyond
+    portrait : marginal densities of the full mean; of a sample of its points for a stream
+    total : Σ w of the full mean; None for signed weights
+    about : plain values: the selection, the command, the files
+    profiles : the error at every scale, of some sizes
+    resolved : the resolution, if it was searched for
     near_median : the error at the median distance of the rows, or at the nearest bandwidth at which it is measured; None if unknown
     """
 
@@ -141,7 +191,7 @@ class Model:
     portrait: MarginalDensities
     total: float | None
     about: dict[str, Any] = field(default_factory=dict)
-    profiles: SizeProfiles = field(default_factory=SizeProfiles.unknown)
+    profiles: SizeProfiles = field(default_factory=lambda: SizeProfiles(np.empty(0, np.int64), ()))
     resolved: Resolution | None = None
     near_median: MedianError | None = None
 
@@ -149,14 +199,14 @@ class Model:
     def of(
         cls, full: KernelMean, small: Compression, columns: Sequence[str] | None = None, about: Mapping[str, Any] | None = None
     ) -> Model:
-        """What there is to know of a compression of ``full``; two passes over the points, for the portrait.
+        """The model of a compression of ``full``; two passes over the points, for the marginal densities.
 
         Parameters
         ----------
         full : KernelMean that was compressed
         small : Compression
-        columns : names; "x1", "x2", … if not given
-        about : plain values to keep beside it
+        columns : names, by default "x1", "x2", …
+        about : plain values to keep with it
         """
         if full.size != small.n_samples or full.dimension != small.mean.dimension:
             raise ValueError(
@@ -169,12 +219,12 @@ class Model:
     def of_stream(
         cls, sample: KernelMean, small: Compression, columns: Sequence[str] | None = None, about: Mapping[str, Any] | None = None
     ) -> Model:
-        """What there is to know of a compression of a stream, whose rows are gone: its portrait is that of a fair sample of them.
+        """The model of a compression of a stream, with the marginal densities of a sample of its rows.
 
         Parameters
         ----------
-        sample : KernelMean of some rows, drawn fairly from all, as `StreamCompressor.sample` gives it
-        small, columns, about : as in `of`; how many rows the sample has is kept as ``about["portrait_rows"]``
+        sample : KernelMean of random rows, of `StreamCompressor.sample`
+        small, columns, about : as in `of`; ``about["portrait_rows"]`` is the number of rows of the sample
         """
         if sample.size > small.n_samples or sample.dimension != small.mean.dimension:
             raise ValueError(
@@ -186,12 +236,12 @@ class Model:
     @classmethod
     def _made(cls, full: KernelMean, small: Compression, columns: Sequence[str] | None, about: Mapping[str, Any] | None) -> Model:
         names = column_names(columns, full.dimension)
-        small = small.with_all_selected()  # a smaller size may need what the largest leaves out
+        small = small.with_all_selected()
         sizes = np.unique(np.geomspace(1, small.size, STEPS).round().astype(np.int64))
         weights = np.zeros((len(sizes), small.size))
         for row, size in zip(weights, sizes, strict=True):
             row[:size] = small.at(int(size)).mean.weights
-        told = {
+        facts = {
             "selection": small.selection,
             "weighting": small.weighting,
             "remark": small.remark,
@@ -210,7 +260,7 @@ class Model:
             weights,
             portrait,
             total,
-            told | dict(about or {}),
+            facts | dict(about or {}),
             SizeProfiles.of(small, sizes),
             small.resolved,
             small.near_median,
@@ -223,21 +273,20 @@ class Model:
 
     @property
     def piece(self) -> str:
-        """What the mean is made of, in a word: "atom" or "component"."""
+        """The name of a piece of the mean: "atom" or "component"."""
         return noun(self.mean)
 
     @property
     def resolution(self) -> float | None:
-        """The finest bandwidth within the tolerance, here and at every coarser scale, where it was searched for."""
+        """The smallest bandwidth within the tolerance, there and at all larger ones, if it was searched for."""
         return None if self.resolved is None else self.resolved.bandwidth
 
     def profile(self, step: int = -1) -> ErrorProfile:
-        """The error at every scale of ``step_sizes[step]`` atoms, or of the nearest of ``profiles.sizes``, of which it is known."""
+        """The error at every scale of ``step_sizes[step]`` atoms, or of the nearest size that has a profile."""
         if not len(self.profiles.sizes):
             raise ValueError(
-                "this model knows the error at its own scale only: its kernel has no bandwidth to change, its bandwidth is too "
-                "small, compared with the data, for random Fourier features, or its file has no profiles; see "
-                "certificate.relative_error"
+                "this model has the error at one scale only: its kernel has no bandwidth, the bandwidth is too small for random "
+                "Fourier features, or its file has no profiles; see certificate.relative_error"
             )
         nearest = self.profiles.nearest(int(self.step_sizes[step]))
         profile, size = self.profiles.profiles[nearest], int(self.profiles.sizes[nearest])
@@ -255,11 +304,11 @@ class Model:
         return KernelMean(self.mean.atoms[first], weights, self.mean.kernel)
 
     def error_at(self, step: int) -> float:
-        """The relative error of that many atoms; of the nearest size that is known, where not every one is."""
+        """The relative error of ``step_sizes[step]`` atoms, or of the nearest size of the path."""
         return float(self.path.relative_errors[np.abs(self.path.sizes - self.step_sizes[step]).argmin()])
 
     def subsample_errors(self, sizes: NDArray[np.int64]) -> Array | None:
-        """What so many rows drawn at random would lose, in the root of the mean square; None for signed weights.
+        """Root mean square error of so many random rows; None for signed weights.
 
         Rows drawn with probability w/Σw, each of weight Σw/m: E‖f − f_m‖² = ((Σw)² C − ‖f‖²)/m.
         """
@@ -271,7 +320,7 @@ class Model:
         return np.asarray(np.sqrt(max(excess, 0.0) / np.asarray(sizes, np.float64))) if np.isfinite(excess) else None
 
     def save(self, path: _archive.Path_) -> None:
-        """Write one .npz with a JSON header, atomically. Nothing in it is ever executed."""
+        """Write one .npz with a JSON header, atomically. Reading it executes nothing."""
         kind = COMPONENT_MODEL if isinstance(self.mean, ComponentMean) else MODEL
         values = {
             **{name: getattr(self.mean, name) for name in kind.holds[0].fields},
@@ -285,7 +334,7 @@ class Model:
 
     @classmethod
     def load(cls, path: _archive.Path_) -> Model:
-        """Read what `save` wrote; a damaged, edited, newer or foreign file is a ValueError."""
+        """Read a file of `save`; a damaged, edited, newer or foreign file raises ValueError."""
         return _archive.read(
             path,
             {
@@ -298,7 +347,7 @@ class Model:
 
     @classmethod
     def _from_values(cls, values: dict[str, Any], mean: SmallMean) -> Model:
-        """The model in a file, whose parts must agree with each other: a digest does not show that they do."""
+        """The model of a file, whose parts must be consistent with each other, which a digest does not show."""
         certificate, width = values["certificate"], bandwidth_of(mean.kernel)
         if certificate.bandwidth not in (None, width):
             raise ValueError(f"certificate.bandwidth must be that of the kernel, {width}, got {certificate.bandwidth!r}")
