@@ -47,7 +47,7 @@ ENTRIES = pytest.mark.parametrize("entry", [by_compress, by_samples])
         (sparse.eye_array(4, format="csr"), TypeError, "X .*got a sparse matrix"),
         (np.ma.masked_array(np.eye(4)), TypeError, "X must not be a masked array; fill it"),
         (np.eye(4) * 1j, TypeError, "X .*got complex128"),
-        (np.array([[1.0, "a"]], dtype=object), TypeError, "X .*got objects that are none"),
+        (np.array([[1.0, "a"]], dtype=object), TypeError, "X .*got other objects"),
         (None, ValueError, "X must have two dimensions"),
     ],
     ids=lambda value: None if isinstance(value, str | type) else type(value).__name__,

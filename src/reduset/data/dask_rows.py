@@ -27,8 +27,15 @@ ENCODE = "encode such columns equally in all partitions (dask.dataframe.get_dumm
 A_WORKER = 4  # the same for each thread of a cluster
 
 
+class Fault(NamedTuple):
+    """An error of the input checks as the result of a task: a task that raises leaves its worker's traceback in the user's error."""
+
+    kind: type[Exception]
+    message: str
+
+
 class PartitionFacts(NamedTuple):
-    """What is known of a partition: its length, columns, names of columns, type and weights."""
+    """Length, number and names of columns, type and weights of a partition."""
 
     length: int
     dimension: int
@@ -50,7 +57,11 @@ class DaskRows(BlockRows):
     def __init__(self, parts: Sequence[Any], weight_column: str | None = None) -> None:
         self._parts, self._weight_column = list(parts), weight_column
         inspected = [(k, weight_column) for k in range(len(parts))]
-        known = list(_computed(_inspected, self._parts, inspected))
+        known: list[PartitionFacts] = []
+        for facts in _computed(_checked, self._parts, inspected):
+            if isinstance(facts, Fault):
+                raise facts.kind(facts.message)
+            known.append(facts)
         some = [part for part in known if part.length]
         if not some:
             raise ValueError("X must hold at least one row, but all partitions of the collection are empty")
@@ -139,8 +150,15 @@ def _values(part: Any, weight_column: str | None) -> Any:
     return part if weight_column is None else part[[name for name in part.columns if name != weight_column]]
 
 
+def _checked(part: Any, number: int, weight_column: str | None) -> PartitionFacts | Fault:
+    try:
+        return _inspected(part, number, weight_column)
+    except (TypeError, ValueError) as error:
+        return Fault(TypeError if isinstance(error, TypeError) else ValueError, str(error))
+
+
 def _inspected(part: Any, number: int, weight_column: str | None) -> PartitionFacts:
-    """What is known of a partition; its rows are checked."""
+    """The properties of a partition after its rows were checked."""
     name, part = f"partition {number}", framed(part)
     if weight_column is not None and weight_column not in getattr(part, "columns", []):
         raise ValueError(

@@ -29,6 +29,7 @@ Tried = Sequence[tuple[Selector, Cost]]
 
 BUDGET = 1.5
 KMEANS_ROWS = 1 << 17
+TIE = 1e-12  # relative difference of equal energies: rows of the data are preferred to new points
 ROUNDING = 4 * float(np.finfo(np.float64).eps)  # of (Σ|α|)²: energy that large weights of both signs only seem to explain
 
 
@@ -157,7 +158,8 @@ class Contest(Traversal):
             contestant.extend(size, report)
             energy = contestant.energy()
             tried.append(f"{contestant.name} {energy:.6g}")
-            if energy > best:
+            keeps_rows = self._chosen.rows is None and contestant.rows is not None
+            if energy > best or (keeps_rows and energy >= best * (1 - TIE)):
                 best, self._chosen = energy, contestant
         self._remark = f"{self._chosen.name}, which explains most of ‖f‖²: {', '.join(tried)}"
         if skipped:
