@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "reduset"
 PAGE = ROOT / "docs" / "design.md"
 BEGIN, END = "<!-- tree: made by scripts/tree.py -->\n```\n", "```\n<!-- end of tree -->"
-WIDTH, INDENT, MIN_TEXT = 128, 27, 40
+WIDTH, INDENT, MIN_TEXT = 96, 27, 24
 
 # The packages by layer, the lowest first: each may import those before it, never those after it. Some are a single module.
 LAYERS = [
