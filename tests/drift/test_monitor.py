@@ -1,5 +1,6 @@
 """The monitor: run lengths, alarms, since when, the same in any parts, checkpoints, rows that depend on each other."""
 
+import re
 import warnings
 
 import numpy as np
@@ -113,7 +114,7 @@ def test_a_checkpoint_with_numbers_out_of_range_names_them(monitor, tmp_path, na
     changed = arrays[name].copy()
     changed.flat[changed.size // 2] = value
     store(path, header, arrays | {name: changed})
-    with pytest.raises(ValueError, match=f"{name} must hold numbers that are at (least|most)"):
+    with pytest.raises(ValueError, match=rf"{name} must .*{re.escape(f'{value:g}')}"):
         DriftMonitor.resume(path)
 
 

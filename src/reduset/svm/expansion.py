@@ -77,6 +77,8 @@ class GaussianExpansion:
     _places: CentredPoints = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        for name in ("centres", "widths", "weights", "intercepts"):  # matrix products depend on the memory layout in the last bits
+            object.__setattr__(self, name, np.ascontiguousarray(getattr(self, name)))
         object.__setattr__(self, "_places", CentredPoints(self.centres, float(self.widths.min()) ** 2))
 
     @property
