@@ -28,7 +28,7 @@ A_WORKER = 4  # the same for each thread of a cluster
 
 
 class Fault(NamedTuple):
-    """An error of the input checks as the result of a task: a task that raises leaves its worker's traceback in the user's error."""
+    """An error of the input checks as the result of a task: a raised one would show the traceback of its worker."""
 
     kind: type[Exception]
     message: str
