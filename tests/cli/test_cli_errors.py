@@ -75,7 +75,7 @@ def test_a_result_above_the_error_of_random_rows_has_a_note_with_a_better_call(r
     arguments = ["compress", rows, *options, "--size", 300, "--bandwidth", 1, "--scales", "none", "-o", tmp_path / "small.npz"]
     assert run([*map(str, arguments)]) == 0
     told = capsys.readouterr()
-    note = next(line for line in told.out.splitlines() if "random rows" in line)
+    note = next(line for line in told.out.splitlines() if "that of" in line and "random rows, " in line)
     assert re.match(r"  note        the error of .* % at bandwidth \d is above that of \d+ random rows, .* %; ", note)
     assert better in note
     assert "use reduset sketch --size" in note

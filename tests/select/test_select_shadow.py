@@ -162,7 +162,7 @@ def test_shadows_can_be_given_a_goal(goal):
 
 @pytest.mark.parametrize("weights", ["free", "own"])
 def test_more_shadows_than_are_allowed_are_told(weights):
-    with pytest.warns(NotReachedWarning, match="Shadow's own end was not reached with 20 atoms: the error is .* Raise max_size"):
+    with pytest.warns(NotReachedWarning, match="end of Shadow was not reached with 20 atoms: the error is .* Raise max_size"):
         small = compress(cloud(500), Gaussian(0.5), select=Shadow(2.0), max_size=20, weights=weights, rng=0)
     assert small.size == 20
     assert not small.reached

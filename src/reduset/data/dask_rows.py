@@ -27,7 +27,7 @@ ENCODE = "encode such columns equally in all partitions (dask.dataframe.get_dumm
 A_WORKER = 4  # the same for each thread of a cluster
 
 
-class Fault(NamedTuple):
+class PartitionFault(NamedTuple):
     """An error of the input checks as the result of a task: a raised one would show the traceback of its worker."""
 
     kind: type[Exception]
@@ -59,7 +59,7 @@ class DaskRows(BlockRows):
         inspected = [(k, weight_column) for k in range(len(parts))]
         known: list[PartitionFacts] = []
         for facts in _computed(_checked, self._parts, inspected):
-            if isinstance(facts, Fault):
+            if isinstance(facts, PartitionFault):
                 raise facts.kind(facts.message)
             known.append(facts)
         some = [part for part in known if part.length]
@@ -150,11 +150,11 @@ def _values(part: Any, weight_column: str | None) -> Any:
     return part if weight_column is None else part[[name for name in part.columns if name != weight_column]]
 
 
-def _checked(part: Any, number: int, weight_column: str | None) -> PartitionFacts | Fault:
+def _checked(part: Any, number: int, weight_column: str | None) -> PartitionFacts | PartitionFault:
     try:
         return _inspected(part, number, weight_column)
     except (TypeError, ValueError) as error:
-        return Fault(TypeError if isinstance(error, TypeError) else ValueError, str(error))
+        return PartitionFault(TypeError if isinstance(error, TypeError) else ValueError, str(error))
 
 
 def _inspected(part: Any, number: int, weight_column: str | None) -> PartitionFacts:
