@@ -38,7 +38,7 @@ def test_going_on_from_what_was_kept_is_going_all_the_way(tmp_path, data):
     said = in_this_process("cover", "e.npy", "--size", 8, "--metric", "cosine", "--start", first, "-o", more, folder=tmp_path)
     whole = cover(data, 20, metric="cosine").indices.tolist()
     assert parquet.read_table(first)["row"].to_pylist() + parquet.read_table(more)["row"].to_pylist() == whole
-    assert "8 of 300 rows added to 12 given ones" in said.stdout
+    assert "8 of 300 rows added to 12 existing centres" in said.stdout
 
 
 def test_rows_to_go_on_from_are_whole_numbers(tmp_path, data):

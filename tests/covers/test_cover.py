@@ -170,7 +170,7 @@ def test_words_say_how_many_and_how_near(rows):
     found = cover(rows, 20)
     assert str(found).startswith("Cover: 20 of 600 rows\n")
     assert "cosine distance" in str(cover(rows, 3, metric="cosine"))
-    assert "added to 4 given ones" in str(cover(rows, 3, start=[1, 2, 3, 4]))
+    assert "added to 4 existing centres" in str(cover(rows, 3, start=[1, 2, 3, 4]))
 
 
 def test_owners_are_left_out_where_nobody_asks(rows):

@@ -1,6 +1,6 @@
-"""Covers: rows chosen so that every other row is near one of them. Exact k-centre, or a cover of a given radius.
+"""Covers: rows chosen so that every other row is near one of them, by number (k-centre) or for a given radius.
 
-For embeddings and other rows with many columns, by the million: in memory, in memory-mapped files, or on a GPU.
+They suit embeddings and other wide rows by the million. Rows may be in memory, in memory-mapped files, or on a GPU.
 
 May import: `io`, `_validate`, `_engine`.
 """

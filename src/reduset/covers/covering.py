@@ -1,8 +1,9 @@
 """cover: rows chosen so that every other row is near one of them, with the exact covering radius.
 
-Farthest-first traversal: each step selects the row farthest from those already selected. The covering radius is at most twice the
-smallest possible for as many rows, and no polynomial algorithm guarantees less unless P = NP (Gonzalez 1985). Distances are updated
-lazily (`_engine.lazy_cover`), so most rows of an embedding are compared with the centres only a few times.
+The algorithm is farthest-first traversal. Each step selects the row farthest from those already selected. The covering radius is at
+most twice the smallest possible radius for this number of rows. No polynomial algorithm guarantees a smaller factor unless P = NP
+(Gonzalez 1985). Distances are updated lazily (`_engine.lazy_cover`). Most rows of an embedding are therefore compared with the
+centres only a few times.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from reduset.covers.rows import naming_file, open_rows, require_range
 METRICS = ("euclidean", "cosine")
 BLOCK_ROWS = 1 << 16
 MAX_RADIUS, MAX_ULPS = 1e150, 8
-MIN_NORM = 1e-15  # a row whose largest entry is smaller has no direction in single precision
+MIN_NORM = 1e-15  # rows with a smaller largest entry have no direction in single precision
 
 
 def cover(
@@ -41,18 +42,18 @@ def cover(
     Parameters
     ----------
     data : (n, d) array, path, or GPU array
-        Rows of any floating type. A path names a ``.npy`` file, which is memory-mapped, or a Parquet or Feather file with a column
-        of lists or numeric columns. Arrays on a GPU (CuPy, torch, DLPack) stay there.
+        Rows of any floating type. A path names a ``.npy`` file, which is memory-mapped, or a Parquet or Feather file. A table needs
+        a column of lists, or numeric columns. Arrays on a GPU (CuPy, torch, DLPack) stay there.
     size : int, number of rows to choose
     radius : float
-        Choose rows until every row is within this distance of a chosen one, or until there are ``size``. Give ``size``, ``radius``
-        or both.
+        Largest distance of a row to its nearest chosen row. Selection stops at this radius or at ``size`` rows. Set ``size``,
+        ``radius`` or both.
     metric : "euclidean" or "cosine" (1 − cos)
     start : (s,) row numbers or (s, d) points, optional
-        Centres that exist already; the chosen rows are added to them. By default the first centre is the row nearest to the mean.
+        Existing centres, to which the chosen rows are added. Default: the first centre is the row nearest to the mean.
     assignments : bool
-        Whether to compute the nearest centre of every row.
-    column : str, the column of lists in a table
+        Compute the nearest centre of every row. The default is True.
+    column : str, name of the column of lists in a table
     progress : bool, or a function of (stage, done, total)
 
     Examples
@@ -74,30 +75,30 @@ def cover(
     with naming_file(data):
         rows = open_rows(data, column)
     n = rows.count
-    most = n if size is None else _validate.whole(size, "size", 1, n, "it is a number of rows")
+    limit = n if size is None else _validate.whole(size, "size", 1, n, "it is a number of rows")
     if cosine:
         with naming_file(data):
             _require_directions(rows)
     traversal = LazyCover(rows, cosine)
-    given = _first_centres(traversal, start)
-    chosen = [] if start is not None else given.tolist()
-    shown = Progress(progress)
+    first = _first_centres(traversal, start)
+    chosen = [] if start is not None else first.tolist()
+    display = Progress(progress)
     try:
-        nearer = 0.0 if radius is None else float(_squared(radius, cosine))
-        left = traversal.extend(max(most - len(chosen), 0), nearer, shown.stage("choosing"))
+        squared_radius = 0.0 if radius is None else float(_squared(radius, cosine))
+        remaining = traversal.extend(max(limit - len(chosen), 0), squared_radius, display.stage("choosing"))
         nearest, distance = np.full(n, -1, np.int64), np.full(n, np.inf, np.float32)
         if assignments:
-            nearest, distance = traversal.owners(shown.stage("nearest"))
+            nearest, distance = traversal.owners(display.stage("nearest"))
     finally:
-        shown.close()
-    at = np.sqrt(np.concatenate([np.full(len(chosen), np.inf), traversal.distances]))
+        display.close()
+    distances = np.sqrt(np.concatenate([np.full(len(chosen), np.inf), traversal.distances]))
     return Cover(
         indices=np.array([*chosen, *traversal.indices], np.int64),
-        distances=_in_metric(at, cosine),
-        radius=float(_in_metric(np.sqrt(left), cosine)),
+        distances=_in_metric(distances, cosine),
+        radius=float(_in_metric(np.sqrt(remaining), cosine)),
         assignments=nearest,
         assignment_distances=_in_metric(distance, cosine).astype(np.float32),
-        start=np.empty(0, np.int64) if start is None else given,
+        start=np.empty(0, np.int64) if start is None else first,
         metric=metric,
     )
 
@@ -125,13 +126,13 @@ def _first_centres(traversal: LazyCover, start: Any) -> Indices:
         first = np.array([_row_near_mean(traversal)])
         traversal.add_rows(first)
         return first
-    given = np.asarray(start.get() if hasattr(start, "get") else start)
-    if not given.size or (given.ndim == 1 and given.dtype.kind in "iu"):
-        if not given.size or given.min() < 0 or given.max() >= rows.count:
-            raise ValueError(f"start must hold row numbers from 0 to {rows.count - 1}, at least one; got {given.tolist()[:5]}")
-        traversal.add_rows(given.astype(np.int64))
-        return given.astype(np.int64)
-    points = _validate.points(given, "start")
+    centres = np.asarray(start.get() if hasattr(start, "get") else start)
+    if not centres.size or (centres.ndim == 1 and centres.dtype.kind in "iu"):
+        if not centres.size or centres.min() < 0 or centres.max() >= rows.count:
+            raise ValueError(f"start must hold row numbers from 0 to {rows.count - 1}, at least one; got {centres.tolist()[:5]}")
+        traversal.add_rows(centres.astype(np.int64))
+        return centres.astype(np.int64)
+    points = _validate.points(centres, "start")
     if points.shape[1] != rows.dimension:
         raise ValueError(f"start must have {rows.dimension} columns like the data, or hold row numbers; got shape {points.shape}")
     require_range(points, "start")
@@ -157,13 +158,13 @@ def _row_near_mean(traversal: LazyCover) -> int:
 
 
 def _require_directions(rows: Any) -> None:
-    """Raise an error for rows of zeros, which have no direction under the cosine."""
+    """Raise an error for rows of zeros. They have no direction, so their cosine is undefined."""
     zeros, first = 0, -1
     for a in range(0, rows.count, BLOCK_ROWS):
-        none = abs(rows.take(slice(a, a + BLOCK_ROWS))).max(axis=1) < MIN_NORM
-        count = int(none.sum())
+        is_zero = abs(rows.take(slice(a, a + BLOCK_ROWS))).max(axis=1) < MIN_NORM
+        count = int(is_zero.sum())
         if count and first < 0:
-            first = a + int(none.argmax())
+            first = a + int(is_zero.argmax())
         zeros += count
     if zeros:
         raise ValueError(

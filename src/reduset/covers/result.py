@@ -17,13 +17,18 @@ class Cover:
 
     Attributes
     ----------
-    indices : (m,) row numbers in order of selection; each is the row farthest from all earlier ones, so every prefix is the
-        cover of its size
-    distances : (m,) distance of each row to the earlier ones when it was selected; infinite for the first
-    radius : largest distance of any row to its nearest centre, computed in double precision
-    assignments : (n,) nearest centre of each row, as a position in ``start`` followed by ``indices``; −1 if not computed
-    assignment_distances : (n,) distance to that centre
-    start : (s,) row numbers of the centres that were given; −1 for points that are not rows
+    indices : (m,) array
+        Row numbers in order of selection. Each row is the farthest from all earlier ones, so every prefix is the cover of its size.
+    distances : (m,) array
+        Distance of each row to the earlier ones when it was selected. The first is infinite.
+    radius : float
+        Largest distance of any row to its nearest centre. Computed in double precision.
+    assignments : (n,) array
+        Nearest centre of each row, as a position in ``start`` followed by ``indices``. Values are −1 if not computed.
+    assignment_distances : (n,) array
+        Distance of each row to its nearest centre. Values are infinite if not computed.
+    start : (s,) array
+        Row numbers of the centres passed as ``start``. Points that are not rows have −1.
     metric : "euclidean" or "cosine" (1 − cos)
     """
 
@@ -42,14 +47,14 @@ class Cover:
 
     @property
     def counts(self) -> Indices:
-        """(s + m,) number of rows assigned to each centre, those of ``start`` first."""
+        """(s + m,) number of rows assigned to each centre, beginning with the centres of ``start``."""
         return np.bincount(self.assignments[self.assignments >= 0], minlength=len(self.start) + len(self.indices))
 
     def groups(self, radius: float | None = None) -> list[Indices]:
-        """Near-duplicates: for each centre the rows within a radius of it, if there are at least two.
+        """Groups of near-duplicates: for each centre the rows within a radius of it, if there are at least two.
 
-        The default radius is that of the cover. Groups are sorted by size, largest first. Two rows of a group are within twice the
-        radius of each other.
+        The default is the radius of the cover. Groups are sorted by size, largest first. Two rows of a group are at most twice the
+        radius apart.
         """
         reach = self.radius if radius is None else radius
         rows = np.flatnonzero((self.assignments >= 0) & (self.assignment_distances <= np.float32(reach) * (1 + 1e-6)))
@@ -60,7 +65,7 @@ class Cover:
     def describe(self) -> Description:
         """Size, covering radius and spacing as rows of (label, value, explanation)."""
         n, distance = len(self.assignments), "cosine distance" if self.metric == "cosine" else "distance"
-        added = f" added to {len(self.start):,} given ones" if len(self.start) else ""
+        added = f" added to {len(self.start):,} existing centres" if len(self.start) else ""
         facts = {"n": n, "size": self.size, "start": len(self.start), "metric": self.metric, "radius": self.radius}
         apart = f"any two of the rows are at least {self.distances[-1]:.4g} apart" if self.size > 1 else ""
         return Description(

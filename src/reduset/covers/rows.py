@@ -17,7 +17,7 @@ from reduset.io import FileError, listed, mapped_array, need
 
 TABLES = (".parquet", ".feather", ".arrow")
 BLOCK_VALUES = 1 << 26  # values checked at a time
-MAX_ABS, MIN_ABS = 1e15, 1e-15  # limits of the largest absolute value, so that squares fit into single precision
+MAX_ABS, MIN_ABS = 1e15, 1e-15  # limits of the largest absolute value: its square fits into single precision
 
 
 def open_rows(data: Any, column: str | None = None) -> Any:
@@ -32,7 +32,7 @@ def open_rows(data: Any, column: str | None = None) -> Any:
 
 @contextmanager
 def naming_file(data: Any) -> Iterator[None]:
-    """Errors about rows of a file begin with its name."""
+    """Begin errors about the rows of a file with the name of the file."""
     try:
         yield
     except FileError:
@@ -91,8 +91,8 @@ def _table_rows(path: str, suffix: str, column: str | None) -> NDArray[Any]:
     try:
         if suffix == ".parquet":
             names = need("reading tables", "pyarrow.parquet", "tables").read_schema(path).names
-            wanted = None if column is None else _known(path, column, names)
-            table = need("reading tables", "pyarrow.parquet", "tables").read_table(path, columns=wanted)
+            selected = None if column is None else _known(path, column, names)
+            table = need("reading tables", "pyarrow.parquet", "tables").read_table(path, columns=selected)
         else:
             table = need("reading tables", "pyarrow.feather", "tables").read_table(path)
             table = table if column is None else table.select(_known(path, column, table.column_names))
@@ -110,7 +110,7 @@ def _table_rows(path: str, suffix: str, column: str | None) -> NDArray[Any]:
     if not numbers:
         raise FileError(f"{path}: has neither a column of lists nor a numeric column; its columns are {listed(table.column_names)}")
     columns = [np.asarray(table.column(name).to_numpy()) for name in numbers]
-    return np.column_stack([each if each.dtype.kind == "f" else each.astype(np.float64) for each in columns])
+    return np.column_stack([values if values.dtype.kind == "f" else values.astype(np.float64) for values in columns])
 
 
 def _kinds_of_lists(types: Any) -> list[Any]:
