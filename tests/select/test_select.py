@@ -239,7 +239,7 @@ def test_small_groups_run_out_and_the_others_go_on():
 
 @pytest.mark.parametrize("labels", [[0, 1], np.zeros((200, 1)), 3])
 def test_groups_of_the_wrong_shape_are_refused(labels):
-    with pytest.raises(ValueError, match=r"groups must have shape \(200,\), one label a point; got"):
+    with pytest.raises(ValueError, match=r"groups must have shape \(200,\), one label per point; got"):
         KCenter(groups=labels).select(mean_of(), 3)
 
 

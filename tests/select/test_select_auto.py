@@ -64,7 +64,7 @@ def test_energies_in_the_remark_are_those_that_the_atoms_explain():
 def test_a_budget_for_nothing_is_enough_for_the_first(budget):
     small = compress(cloud(500, 3), Gaussian(0.5), size=20, select=Auto(budget), rng=0)
     first, *others = (str(selector) for selector, _ in auto.TRIED)
-    tried, left_out = small.remark.split(f"; left out, with 0 s left of {budget:.3g} s: ")
+    tried, left_out = small.remark.split(f"; skipped, with 0 s left of {budget:.3g} s: ")
     assert tried.startswith(f"{first}, which explains most of ‖f‖²: {first} ")
     for name in others:
         assert name not in tried
@@ -77,7 +77,7 @@ def test_a_budget_for_some_leaves_out_the_dear_ones():
     f = KernelMean.from_samples(cloud(8000, 2), Gaussian(0.5))
     traversal = Auto(0.03).begin(f, np.random.default_rng(0))
     traversal.extend(10)
-    tried, left_out = traversal.remark().split("; left out, with ")
+    tried, left_out = traversal.remark().split("; skipped, with ")
     assert " s left of 0.03 s: " in left_out
     assert "Greedy" in left_out
     for name in ("KCenter", "KMeans", "Cholesky"):

@@ -52,7 +52,7 @@ def test_pivots_follow_the_law_of_their_definition(kernel, w, length):
 @pytest.mark.parametrize("block", [1, 3])
 def test_the_law_of_the_pivots_does_not_depend_on_the_blocks_of_proposals(monkeypatch, block):
     monkeypatch.setattr(cholesky, "PROPOSALS", block)
-    monkeypatch.setattr(cholesky, "MOST_PROPOSALS", block)
+    monkeypatch.setattr(cholesky, "MAX_PROPOSALS", block)
     f = KernelMean.from_samples(SIX, Gaussian(0.8))
     rng = np.random.default_rng(block)
     drawn = [tuple(Cholesky().select(f, 3, rng=rng).indices.tolist()) for _ in range(1500)]

@@ -198,11 +198,11 @@ def test_rows_of_no_weight_pull_no_centre():
 
 @pytest.mark.parametrize(("n", "size", "d"), [(100, 5, 2), (10**6, 5, 2), (10**6, 5, 1000), (10**6, 10**5, 2)])
 def test_as_many_rows_are_looked_at_as_are_quickly_swept_and_enough_for_every_cluster(n, size, d):
-    rows = kmeans.rows_looked_at(n, size, d, kmeans.ROWS)
+    rows = kmeans.largest_batch(n, size, d, kmeans.ROWS)
     assert rows == n or rows >= 16 * size
     assert rows <= max(16 * size, kmeans.ROWS)
-    assert rows * d <= max(16 * size * d, kmeans.MOST_ENTRIES)
-    assert kmeans.rows_looked_at(n, size, d, None) == n
+    assert rows * d <= max(16 * size * d, kmeans.MAX_ENTRIES)
+    assert kmeans.largest_batch(n, size, d, None) == n
 
 
 def test_all_rows_are_all_rows_with_their_weights(small_batches):
@@ -215,7 +215,7 @@ def test_all_rows_are_all_rows_with_their_weights(small_batches):
 
 @pytest.mark.parametrize("rows", [0, -3])
 def test_at_least_one_row_is_looked_at(rows):
-    with pytest.raises(ValueError, match=r"rows must be at least 1.*None looks at all"):
+    with pytest.raises(ValueError, match=r"rows must be at least 1.*None uses all rows"):
         KMeans(rows=rows)
 
 

@@ -36,16 +36,16 @@ def test_halving_is_the_walk_of_the_paper(kernel, n):
     f = mean_of(n, kernel)
     luck = np.random.default_rng(5).random(n // 2)
     kept = thinning.halve(f.kernel, f.atoms, luck[None])[0]
-    assert kept.tolist() == reference.halve(f.kernel.product_gram(f.atoms, f.atoms), luck, thinning.FAILURE)
+    assert kept.tolist() == reference.halve(f.kernel.product_gram(f.atoms, f.atoms), luck, thinning.DELTA)
 
 
 @pytest.mark.parametrize("d", [1, 3, 45])
 @pytest.mark.parametrize("far", [0.0, np.inf], ids=["double", "single"])
 def test_the_walk_does_not_depend_on_dimension_or_precision(monkeypatch, d, far):
-    monkeypatch.setattr(thinning, "FAR", far)
+    monkeypatch.setattr(thinning, "SINGLE_RANGE", far)
     f = mean_of(60, Gaussian(np.sqrt(d)), d=d)
     luck = np.random.default_rng(5).random(30)
-    assert thinning.halve(f.kernel, f.atoms, luck[None])[0].tolist() == reference.halve(reference.gram(f), luck, thinning.FAILURE)
+    assert thinning.halve(f.kernel, f.atoms, luck[None])[0].tolist() == reference.halve(reference.gram(f), luck, thinning.DELTA)
 
 
 def test_lists_are_halved_each_by_its_own_luck():
@@ -54,7 +54,7 @@ def test_lists_are_halved_each_by_its_own_luck():
     lists = np.random.default_rng(0).permutation(96).reshape(6, 16)
     luck = np.random.default_rng(5).random((6, 8))
     K = reference.gram(f)
-    expected = [rows[reference.halve(K[np.ix_(rows, rows)], own, thinning.FAILURE)] for rows, own in zip(lists, luck, strict=True)]
+    expected = [rows[reference.halve(K[np.ix_(rows, rows)], own, thinning.DELTA)] for rows, own in zip(lists, luck, strict=True)]
     np.testing.assert_array_equal(traversal._halve(f.atoms, lists), expected)
 
 
@@ -62,7 +62,7 @@ def test_of_two_that_coincide_either_stays():
     X = np.repeat(np.random.default_rng(0).normal(size=(20, 2)), 2, axis=0)
     luck = np.random.default_rng(0).random(20)
     kept = thinning.halve(KERNELS[0], X, luck[None])[0]
-    assert kept.tolist() == reference.halve(KERNELS[0].product_gram(X, X), luck, thinning.FAILURE)
+    assert kept.tolist() == reference.halve(KERNELS[0].product_gram(X, X), luck, thinning.DELTA)
     assert 0 < np.sum(kept % 2) < 20
 
 
@@ -189,8 +189,8 @@ def test_levels_of_four_to_one_leave_enough_to_halve_on(n, share):
     assert rows == size << doublings
     assert pool == size << (doublings - levels)
     if levels:
-        assert doublings - levels >= thinning.ROUNDS
-        assert part >= thinning.SHORTEST
+        assert doublings - levels >= thinning.MIN_FINAL_HALVINGS
+        assert part >= thinning.MIN_PART
 
 
 @pytest.mark.parametrize("n", [1000, 1023, 1024, 5000])

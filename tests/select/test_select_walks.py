@@ -34,7 +34,7 @@ def mean_of(n=25, kernel=KERNELS[0], seed=0, signed=False, weighted=False):
 @pytest.fixture
 def some_candidates(monkeypatch):
     """Some hundred points are many."""
-    monkeypatch.setattr(greedy, "EVERY_UP_TO", 50)
+    monkeypatch.setattr(greedy, "ALL_ROWS_UP_TO", 50)
     monkeypatch.setattr(greedy, "MIN_CANDIDATES", 80)
 
 

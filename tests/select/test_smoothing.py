@@ -36,7 +36,7 @@ def test_neighbours_and_averages_are_those_of_a_loop(n, m, d, k, monkeypatch):
 
 def test_candidates_are_the_points_of_the_nearest_groups(monkeypatch):
     monkeypatch.setattr(smoothing, "NEAR_GROUPS", 3)
-    monkeypatch.setattr(smoothing, "FEWEST", 1)
+    monkeypatch.setattr(smoothing, "CANDIDATES_PER_NEIGHBOUR", 1)
     X, groups, centres = grouped(400, 20, 4)
     near = np.argsort(((centres[:, None] - centres[None]) ** 2).sum(axis=2), axis=1)[:, :3]
     for i, own in enumerate(nearest_in_groups(X, groups, centres, 5)):
@@ -48,7 +48,7 @@ def test_candidates_are_the_points_of_the_nearest_groups(monkeypatch):
 def test_few_candidates_are_filled_with_the_point_itself_and_many_are_thinned(monkeypatch):
     X, groups, centres = grouped(10, 10, 2)
     monkeypatch.setattr(smoothing, "NEAR_GROUPS", 2)
-    monkeypatch.setattr(smoothing, "MOST_GROUPS", 2)
+    monkeypatch.setattr(smoothing, "MAX_GROUPS", 2)
     found = nearest_in_groups(X, groups, centres, 4)
     assert all((found[i] == i).sum() == 3 for i in range(10))
     monkeypatch.setattr(smoothing, "CANDIDATES", 50)

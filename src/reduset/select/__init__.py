@@ -1,7 +1,7 @@
-"""Selectors: which points become atoms. One a file, all on the contract of `Selector` (`contract`).
+"""Selectors: rules that choose atoms. Each has its own file and follows the contract of `Selector` (`contract`).
 
-A new one is a file beside these, its import below and its name in `__all__`, from which names are understood everywhere.
-May import: mean, kernels, weights, certificate (a surrogate, for rows that are evaluated again and again).
+To add one, write a file, import the class below and list it in `__all__`. All options then accept its name.
+May import: mean, kernels, weights, certificate (a surrogate for rows that are evaluated repeatedly).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ HINTS = dict.fromkeys(("balanced", "stratified"), f"; {REAL_ROWS}")
 
 
 def with_own_weights() -> str:
-    """The selectors that have weights of their own, as a text."""
+    """The names of the selectors that return weights, as a text."""
     *names, last = (kind.__name__ for kind in BY_NAME.values() if kind.weighs)
     return f"{', '.join(names)} and {last}"
 

@@ -1,9 +1,15 @@
-"""The best of several selectors at the size asked for, within a time budget.
+"""The best of several selectors at the requested size, within a time budget.
 
-For fixed atoms the best weights lose ‖f‖² − ‖Pf‖², so the largest energy ‖Pf‖² = κᵀK⁻¹κ is the least error, and comparing selectors
-takes no measurement of the error itself: one pass for κ and one factorisation each. Tried in this order, as long as the budget
-lasts (by the estimates of `costs`): k-means, always; greedy, the best at small bandwidths; k-centre, the best in few dimensions at
-large sizes; randomly pivoted Cholesky. What was tried, what each explained and what was left out is in the remark.
+For fixed atoms with the best weights the squared error is ‖f‖² − ‖Pf‖². The largest energy ‖Pf‖² = κᵀK⁻¹κ thus has the least error.
+Comparing selectors takes one pass for κ and one factorisation each, and no measurement of the error. Selectors are tried in this
+order while the budget lasts, by the estimates of `costs`:
+
+1. k-means, always,
+2. greedy, the best at small bandwidths,
+3. k-centre, the best in few dimensions at large sizes,
+4. randomly pivoted Cholesky.
+
+The remark lists the selectors that were tried, the energy of each, and the selectors that were skipped.
 """
 
 from __future__ import annotations
@@ -19,9 +25,9 @@ from reduset._types import Array, Indices, Report
 from reduset.mean import KernelMean
 from reduset.select.cholesky import Cholesky
 from reduset.select.contract import Selector, Traversal
-from reduset.select.greedy import EVERY_UP_TO, MIN_CANDIDATES, Greedy
+from reduset.select.greedy import ALL_ROWS_UP_TO, MIN_CANDIDATES, Greedy
 from reduset.select.kcenter import KCenter
-from reduset.select.kmeans import KMeans, rows_looked_at
+from reduset.select.kmeans import KMeans, largest_batch
 from reduset.weights import span_of
 
 Cost = Callable[[int, int, int], float]  # seconds, from n, m and d
@@ -29,8 +35,8 @@ Tried = Sequence[tuple[Selector, Cost]]
 
 BUDGET = 1.5
 KMEANS_ROWS = 1 << 17
-TIE = 1e-12  # relative difference of equal energies: rows of the data are preferred to new points
-ROUNDING = 4 * float(np.finfo(np.float64).eps)  # of (Σ|α|)²: energy that large weights of both signs only seem to explain
+TIE = 1e-12  # relative difference of equal energies, at which rows of the data are preferred to new points
+ROUNDING = 4 * float(np.finfo(np.float64).eps)  # relative to (Σ|α|)²: the rounding error of energies with large signed weights
 
 
 def _kcenter(n: int, m: int, d: int) -> float:
@@ -39,13 +45,13 @@ def _kcenter(n: int, m: int, d: int) -> float:
 
 def of_kmeans(n: int, m: int, d: int) -> float:
     """Seconds that k-means takes."""
-    rows = rows_looked_at(n, m, d, KMEANS_ROWS)
+    rows = largest_batch(n, m, d, KMEANS_ROWS)
     return rows * (1.6e-6 + 8e-8 * d) + (1.3 if d < costs.MANY else 12) * costs.of_sums(rows, m, d)
 
 
 def of_greedy(n: int, m: int, d: int) -> float:
-    """Seconds that the greedy choice takes."""
-    q = n if n <= EVERY_UP_TO else MIN_CANDIDATES
+    """Seconds that greedy selection takes."""
+    q = n if n <= ALL_ROWS_UP_TO else MIN_CANDIDATES
     return costs.of_sums(n, q, d) + 2.5e-10 * q * m * m / 2 + m * costs.of_sums(1, q, d)
 
 
@@ -63,12 +69,12 @@ TRIED: Tried = (
 
 @dataclass(frozen=True)
 class Auto(Selector):
-    """The selector that loses least at the given size, of those that the budget allows.
+    """Several selectors within a time budget. The one with the least error is kept.
 
     Parameters
     ----------
     budget : float
-        Seconds on two cores, by estimate; k-means is tried however small it is.
+        Estimated seconds on two cores. K-means is tried at any budget.
 
     Examples
     --------
@@ -94,18 +100,18 @@ class Auto(Selector):
 
 
 class _Contestant:
-    """One selector with its traversal, which is continued where it can be, and κ of its atoms."""
+    """One selector, its traversal, which is continued if possible, and κ of its atoms."""
 
     def __init__(self, mean: KernelMean, selector: Selector, cost: Cost, rng: np.random.Generator) -> None:
         self._mean, self._selector, self._cost, self._rng = mean, selector, cost, rng
         self._traversal: Traversal | None = None
         self.name = str(selector)
-        self.places: Array = np.empty((0, mean.dimension))
+        self.points: Array = np.empty((0, mean.dimension))
         self.kappa: Array = np.empty(0)
         self.rows: Indices | None = None
 
-    def price(self, size: int) -> float:
-        """Seconds, by estimate, for the selection, κ and the factor."""
+    def seconds(self, size: int) -> float:
+        """Estimated seconds for the selection, κ and the factorisation."""
         n, d = self._mean.size, self._mean.dimension
         return self._cost(n, size, d) + costs.of_sums(n, size, d) + costs.of_factor(size)
 
@@ -116,24 +122,24 @@ class _Contestant:
         traversal = self._traversal
         traversal.extend(size, report)
         self.rows = traversal.indices
-        self.places = traversal.points if self.rows is None else np.asarray(mean.atoms[self.rows], np.float64)
+        self.points = traversal.points if self.rows is None else np.asarray(mean.atoms[self.rows], np.float64)
         known = self.kappa if traversal.nested else np.empty(0)
-        if len(self.places) > len(known):
-            fresh = mean.kernel.product_sums(mean.atoms, mean.weights, self.places[len(known) :])
+        if len(self.points) > len(known):
+            fresh = mean.kernel.product_sums(mean.atoms, mean.weights, self.points[len(known) :])
             self.kappa = np.concatenate([known, fresh])
 
     def energy(self) -> float:
-        """What the atoms explain of ‖f‖² for sure."""
-        explained = span_of(self._mean.kernel, self.places, self.kappa)
-        alpha = explained.weights("free", self._mean.mass, explained.size)
-        return explained.energy(explained.size) - ROUNDING * float(np.abs(alpha).sum()) ** 2
+        """The energy ‖Pf‖² that the atoms explain, less its rounding error."""
+        span = span_of(self._mean.kernel, self.points, self.kappa)
+        alpha = span.weights("free", self._mean.mass, span.size)
+        return span.energy(span.size) - ROUNDING * float(np.abs(alpha).sum()) ** 2
 
     def weights(self) -> Array | None:
         return None if self._traversal is None else self._traversal.weights()
 
 
 class Contest(Traversal):
-    """The atoms of the selector that explains most, of several with what each costs, within a budget."""
+    """The atoms of the selector that explains the most energy, among several selectors with known costs, within a budget."""
 
     nested = False
 
@@ -146,15 +152,15 @@ class Contest(Traversal):
         self._remark = ""
 
     def extend(self, size: int, report: Report | None = None) -> None:
-        left, best = self._budget, -np.inf
+        remaining, best = self._budget, -np.inf
         tried: list[str] = []
         skipped: list[str] = []
         for contestant in self._contestants:
-            price = contestant.price(size)
-            if tried and price > left:
-                skipped.append(f"{contestant.name} ({price:.1f} s)")
+            seconds = contestant.seconds(size)
+            if tried and seconds > remaining:
+                skipped.append(f"{contestant.name} ({seconds:.1f} s)")
                 continue
-            left -= price
+            remaining -= seconds
             contestant.extend(size, report)
             energy = contestant.energy()
             tried.append(f"{contestant.name} {energy:.6g}")
@@ -163,7 +169,7 @@ class Contest(Traversal):
                 best, self._chosen = energy, contestant
         self._remark = f"{self._chosen.name}, which explains most of ‖f‖²: {', '.join(tried)}"
         if skipped:
-            self._remark += f"; left out, with {max(left, 0):.2g} s left of {self._budget:.3g} s: {', '.join(skipped)}"
+            self._remark += f"; skipped, with {max(remaining, 0):.2g} s left of {self._budget:.3g} s: {', '.join(skipped)}"
 
     @property
     def indices(self) -> Indices | None:
@@ -171,7 +177,7 @@ class Contest(Traversal):
 
     @property
     def points(self) -> Array:
-        return self._chosen.places
+        return self._chosen.points
 
     @property
     def kappa(self) -> Array:

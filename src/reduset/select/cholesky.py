@@ -1,10 +1,11 @@
 """Randomly pivoted Cholesky (Chen, Epperly, Tropp & Webber 2023), by rejection (Epperly, Tropp & Webber 2024).
 
-Each atom is drawn with a chance proportional to |w|·σ², σ² the squared distance of a point's bump to the span of those chosen. The
-plain algorithm updates σ² of every point at every step, O(n·m²) with an n × m matrix. But σ² only shrinks, so an old one is an
-upper bound: draw by the bounds, compute σ² of what was drawn, and accept with the ratio of the two. The law of the atoms is the
-same. Proposals go in blocks, larger ones as fewer are accepted; every one tightens its own bound, and all bounds are refreshed only
-when the proposals since the last refresh have cost as much as one. Memory O(n + m²).
+Each atom is drawn with a probability proportional to |w|·σ². σ² is the squared distance of a point's kernel function to the span of
+the chosen atoms. The plain algorithm updates σ² of every point at every step, O(n·m²) with an n × m matrix. But σ² only shrinks, so
+an old value is an upper bound. Points are drawn by these bounds, σ² of the drawn points is computed, and a point is accepted with
+the ratio of the two. The atoms have the same distribution. Proposals are drawn in blocks, which grow as fewer are accepted. Each
+proposal tightens its own bound. All bounds are refreshed only when the cost of the proposals since the last refresh reaches the
+cost of a refresh. Memory O(n + m²).
 """
 
 from __future__ import annotations
@@ -21,15 +22,15 @@ from reduset.kernels import Kernel, RadialKernel
 from reduset.mean import KernelMean
 from reduset.select.contract import Selector, Traversal
 
-PROPOSALS, MOST_PROPOSALS = 64, 2048
-TOGETHER = 128  # proposals gone through one after the other in one block
+PROPOSALS, MAX_PROPOSALS = 64, 2048
+MAX_SEQUENTIAL = 128  # proposals of a block that are accepted or rejected one by one
 REFRESH_ROWS = 2048
-SCAN = 8  # operations a row for drawing, next to those of a matrix product
+SCAN = 8  # cost of drawing per row, in operations of a matrix product
 
 
 @dataclass(frozen=True)
 class Cholesky(Selector):
-    """Random atoms, each drawn by its distance to the span of those before it.
+    """Random atoms, each drawn by its distance to the span of the earlier atoms.
 
     Examples
     --------
@@ -54,7 +55,7 @@ class _Pivots(Traversal):
         self._atoms: Floats = mean.atoms[:0]
         self._block = PROPOSALS
         self._since = 0  # proposals since the last refresh
-        self._in_vain = 0  # operations for proposals of which none had room, since one had
+        self._wasted = 0  # operations since the last accepted proposal
         self._exhausted = False
 
     @property
@@ -64,48 +65,48 @@ class _Pivots(Traversal):
     def extend(self, size: int, report: Report | None = None) -> None:
         while len(self._rows) < size and not self._exhausted:
             self._propose(size)
-            # where rows repeat themselves few are left to be accepted, and drawing these costs a sum over all rows each time
-            dear = self._in_vain >= self._mean.size * len(self._rows) ** 2 > 0
-            if (self._since >= self._mean.size or dear) and len(self._rows) < size:
+            # with repeated rows few proposals can be accepted, and every block costs a sum over all rows
+            is_expensive = self._wasted >= self._mean.size * len(self._rows) ** 2 > 0
+            if (self._since >= self._mean.size or is_expensive) and len(self._rows) < size:
                 self._refresh()
             if report is not None:
                 report(len(self._rows), size)
 
     def _propose(self, size: int) -> None:
-        """Draw a block by the bounds, and accept or reject one after the other."""
+        """Draw a block by the bounds, and accept or reject its points one by one."""
         ends = self._mean.magnitudes * self._bound
         np.cumsum(ends, out=ends)
         if not ends[-1] > 0:
             self._exhausted = True
             return
-        places = self._rng.random(self._block) * ends[-1]
-        drawn = np.minimum(np.searchsorted(ends, places, side="right"), self._mean.size - 1)
+        quantiles = self._rng.random(self._block) * ends[-1]
+        drawn = np.minimum(np.searchsorted(ends, quantiles, side="right"), self._mean.size - 1)
         threshold = self._rng.random(self._block) * self._bound[drawn]
         floor = pivot_floor(len(self._rows) + PROPOSALS)
         points = self._mean.atoms[drawn]
         columns = _columns(self._mean.kernel, self._atoms, self._factor, points) if self._rows else np.empty((0, self._block))
-        room = 1.0 - np.einsum("ij,ij->j", columns, columns)
-        self._tighten(drawn, np.where(room > floor, room, 0.0))
+        squared = 1.0 - np.einsum("ij,ij->j", columns, columns)  # σ²
+        self._tighten(drawn, np.where(squared > floor, squared, 0.0))
         self._since += self._block
-        self._in_vain += SCAN * self._mean.size + self._block * len(self._rows) ** 2
-        able = np.flatnonzero((room > floor) & (room > threshold))  # room only shrinks, so the others are out
+        self._wasted += SCAN * self._mean.size + self._block * len(self._rows) ** 2
+        able = np.flatnonzero((squared > floor) & (squared > threshold))  # σ² only shrinks, so the others cannot be accepted
         if len(able) < self._block // 4:
-            self._block = min(2 * self._block, MOST_PROPOSALS)
-        able = able[:TOGETHER]  # what would come after is drawn again: draws are independent, so their law is the same
+            self._block = min(2 * self._block, MAX_PROPOSALS)
+        able = able[:MAX_SEQUENTIAL]  # the others are drawn again: draws are independent, so the distribution is the same
         if len(able):
-            self._in_vain = 0
+            self._wasted = 0
             self._accept(drawn[able], points[able], columns[:, able], threshold[able], floor, size - len(self._rows))
 
-    def _accept(self, drawn: Indices, points: Floats, columns: Array, threshold: Array, floor: float, most: int) -> None:
-        """Go through the proposals one after the other, each in sight of those accepted before it."""
+    def _accept(self, drawn: Indices, points: Floats, columns: Array, threshold: Array, floor: float, limit: int) -> None:
+        """Accept or reject the proposals one by one, given the proposals accepted before."""
         residual = self._mean.kernel.product_gram(points, points) - columns.T @ columns
         accepted: list[int] = []
         inside = np.zeros((len(drawn), len(drawn)))  # row k: the direction that the k-th accepted adds, at every proposal
         for i in range(len(drawn)):
-            room = float(residual[i, i])
-            if len(accepted) == most or not room > max(floor, threshold[i]):
+            squared = float(residual[i, i])
+            if len(accepted) == limit or not squared > max(floor, threshold[i]):
                 continue
-            inside[len(accepted)] = residual[i] / np.sqrt(room)
+            inside[len(accepted)] = residual[i] / np.sqrt(squared)
             residual -= np.outer(inside[len(accepted)], inside[len(accepted)])
             accepted.append(i)
         self._append(drawn, accepted, columns, inside)
@@ -129,7 +130,7 @@ class _Pivots(Traversal):
         mean = self._mean
         known = partial(_tightened, mean.kernel, np.asarray(self._atoms), self._factor)
         self._bound = np.asarray(map_rows(mean.atoms, known, mean.magnitudes, self._bound))
-        self._since = self._in_vain = 0
+        self._since = self._wasted = 0
 
 
 def _columns(kernel: Kernel, atoms: Floats, factor: Array, points: Floats) -> Array:
@@ -140,16 +141,16 @@ def _columns(kernel: Kernel, atoms: Floats, factor: Array, points: Floats) -> Ar
 
 
 def _tightened(kernel: Kernel, atoms: Floats, factor: Array, points: Floats, magnitudes: Array, bound: Array) -> Array:
-    """Bounds on σ² of points, brought down to σ² for those that can be drawn."""
+    """Bounds on σ² of points, replaced by σ² itself for points that can be drawn."""
     out, floor = bound.copy(), pivot_floor(len(atoms))
 
-    def look(a: int, b: int) -> None:
+    def refresh_block(a: int, b: int) -> None:
         able = a + np.flatnonzero(magnitudes[a:b] * bound[a:b])
         if len(able):
             columns = _columns(kernel, atoms, factor, points[able])
-            room = 1.0 - np.einsum("ij,ij->j", columns, columns)
-            out[able] = np.minimum(bound[able], np.where(room <= floor, 0.0, room))
+            squared = 1.0 - np.einsum("ij,ij->j", columns, columns)
+            out[able] = np.minimum(bound[able], np.where(squared <= floor, 0.0, squared))
 
-    tasks = [partial(look, a, b) for a, b in blocks(len(points), REFRESH_ROWS)]
+    tasks = [partial(refresh_block, a, b) for a, b in blocks(len(points), REFRESH_ROWS)]
     run_all(tasks, in_turn=not isinstance(kernel, RadialKernel))
     return out

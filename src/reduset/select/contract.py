@@ -1,8 +1,8 @@
 """The selector contract: a kernel mean and a size go in, atoms come out.
 
-A selector is a small frozen object of options. ``begin`` opens a traversal that hands out atoms and can be continued, so that a
-search for the right size never starts over; ``select`` runs one to a given size. Most traversals nest: the atoms so far stay when
-more are asked for. Those that do not (k-means, thinning) say so, and whoever needs an order makes one.
+A selector is a small frozen object of options. ``begin`` opens a traversal, which returns atoms and can be continued. A search for
+the size therefore never starts over. ``select`` runs a traversal to a given size. Most traversals are nested: the atoms so far stay
+when more are requested. k-means and thinning are not, and set ``nested = False``. Callers that need an order then compute one.
 """
 
 from __future__ import annotations
@@ -27,15 +27,17 @@ class Selection:
     Attributes
     ----------
     atoms : (m, d) array
-    indices : (m,) rows of the mean's atoms, or None where the atoms are new points
+    indices : (m,) array or None
+        Rows of the mean's atoms. None if the atoms are new points.
     radii : (m,) array or None
-        After each atom, the largest distance of any point to the atoms so far, in the kernel's coordinates.
+        After each atom, the largest distance of any point to the atoms so far. Distances are in the kernel's coordinates.
     weights : (m,) array or None
-        The weights that the selector itself would give them: counts, equal shares, a line search. Not the best ones.
+        The selector's own weights, such as counts, equal weights or the result of a line search. They do not minimise the error.
     radius : float or None
-        The covering radius of all of them, in the kernel's coordinates, where it is known: no point is farther from all atoms.
+        The covering radius of all atoms in the kernel's coordinates, if known. No point is farther from all atoms.
     owners : (n,) array or None
-        Which atom stands for each of the mean's (-1 where that has no weight), where the selector's own weights are such masses.
+        The atom that each point of the mean is assigned to, −1 for points of weight zero. Set only if the selector's own weights
+        are the summed weights of the assigned points.
     """
 
     atoms: Array
@@ -48,12 +50,12 @@ class Selection:
 
 
 class Traversal(ABC):
-    """Atoms, as many as are asked for.
+    """A selection of atoms that can be extended.
 
     Attributes
     ----------
-    nested : whether the atoms so far stay, in their order, when more are asked for
-    cover : the points in leaves, where the traversal has them
+    nested : whether the atoms so far stay, in their order, when more are requested
+    cover : the points in leaves, if the traversal stores them
     """
 
     nested: bool = True
@@ -61,54 +63,54 @@ class Traversal(ABC):
 
     @abstractmethod
     def extend(self, size: int, report: Report | None = None) -> None:
-        """Choose until there are ``size`` atoms, or nothing distinct is left."""
+        """Choose atoms until there are ``size``, or no distinct point remains."""
 
     @property
     @abstractmethod
     def indices(self) -> Indices | None:
-        """Rows chosen so far; None where the atoms are new points."""
+        """Rows chosen so far, or None if the atoms are new points."""
 
     @property
     def points(self) -> Array:
-        """The atoms so far, (m, d), where they are new points."""
-        raise TypeError(f"{type(self).__name__} chooses rows: see indices")
+        """The atoms so far, (m, d), if they are new points."""
+        raise TypeError(f"the atoms of {type(self).__name__} are rows; use indices")
 
     @property
     def kappa(self) -> Array | None:
-        """The inner products of f with the atoms so far, where the traversal has them."""
+        """The inner products of f with the atoms so far, or None if not computed."""
         return None
 
     def radii(self) -> Array | None:
-        """The covering radius after each atom so far, where the traversal knows it."""
+        """The covering radius after each atom so far, or None if unknown."""
         return None
 
     def radius(self) -> float | None:
-        """The covering radius of all atoms so far, or an upper bound of it, where the traversal knows it."""
+        """The covering radius of all atoms so far or an upper bound of it, or None if unknown."""
         radii = self.radii()
         return float(radii[-1]) if radii is not None and len(radii) else None
 
     def weights(self) -> Array | None:
-        """The selector's own weights for the atoms so far, where it has any."""
+        """The selector's own weights for the atoms so far, or None if it has none."""
         return None
 
     def owners(self) -> Indices | None:
-        """Which of the atoms so far each point was given to, where the selector's own weights are the masses of these points."""
+        """The atom that each point is assigned to, if the selector's own weights are the summed weights of the assigned points."""
         return None
 
     def remark(self) -> str:
-        """What the selector has to say about its choice; empty where its name says it all."""
+        """The reason for the selection, or an empty text."""
         return ""
 
 
 class Selector(ABC):
-    """Which atoms.
+    """A rule that chooses atoms.
 
     Attributes
     ----------
-    ending : whether it decides by itself how many atoms there are
+    ending : whether it determines the number of atoms
     scale_free : whether it chooses the same atoms at every bandwidth
-    weighs : whether its traversals have weights of their own
-    automatic : whether it stands for a choice that the plan of a compression makes
+    weighs : whether its traversals return weights
+    automatic : whether the plan of a compression may replace it
     """
 
     ending: ClassVar[bool] = False
@@ -121,7 +123,7 @@ class Selector(ABC):
         """Open a traversal of the mean's atoms."""
 
     def for_part_of(self, parts: int) -> Selector:
-        """The selector for one of several parts of the data; those with a time budget divide it."""
+        """The selector for one of several parts of the data. Selectors with a time budget divide it."""
         return self
 
     def __str__(self) -> str:
@@ -129,7 +131,7 @@ class Selector(ABC):
 
     @seeded
     def select(self, mean: KernelMean, size: int, rng: Any = None, progress: Report | None = None) -> Selection:
-        """Choose ``size`` atoms of the mean (fewer where fewer are distinct).
+        """Choose ``size`` atoms of the mean, or fewer if fewer are distinct.
 
         Parameters
         ----------
@@ -150,7 +152,7 @@ class Selector(ABC):
 
 
 def support(mean: KernelMean) -> tuple[Floats, Indices | None]:
-    """The atoms of non-zero weight, and their rows (None where that is all of them): a zero weight is as good as absence."""
+    """The atoms of non-zero weight and their rows, which are None for all rows. A row of weight zero is equivalent to no row."""
     if mean.is_uniform or mean.weights.all():
         return mean.atoms, None
     rows = np.flatnonzero(mean.weights)

@@ -1,14 +1,14 @@
-"""Greedy selection by energy: sequential Bayesian quadrature, that is orthogonal matching pursuit on the mean.
+"""Greedy selection by energy: sequential Bayesian quadrature, equivalent to orthogonal matching pursuit on the mean.
 
-The next atom is the candidate whose kernel function, made orthogonal to the span so far, explains most of the remainder of f. With
-r = f − Pf and σ² the squared distance of the kernel function to the span, it adds r(x)²/σ²(x) to ‖Pf‖² (Huszár & Duvenaud 2012).
-The published form evaluates f at all points, n² kernel evaluations. Here the candidates are bounded, O(n·q + q·m²) with q of them,
-and memory O(q·m).
+Each step makes the kernel functions of all candidates orthogonal to the span so far. The next atom is the candidate that explains
+most of the remainder r = f − Pf. It adds r(x)²/σ²(x) to ‖Pf‖², where σ² is the squared distance of the kernel function to the span
+(Huszár & Duvenaud 2012). The published form evaluates f at all points, with n² kernel evaluations. Here the number q of candidates
+is bounded. The cost is O(n·q + q·m²), and the memory O(q·m).
 
-**Candidates.** A greedy step evaluates every candidate. Up to `EVERY_UP_TO` rows all are candidates. Beyond, `MIN_CANDIDATES` rows
-are drawn by weight (or twice the number of atoms, if that is more), and drawn anew when they run out. f at the candidates is summed
-over the data up to `PAIRS` kernel evaluations. Beyond, it is taken from a larger compression (a surrogate) whose measured error is
-within `SURROGATE_TOL`. If the bandwidth is too small for such a surrogate, it is summed over the data after all.
+**Candidates.** A greedy step evaluates every candidate. Up to `ALL_ROWS_UP_TO` rows, all are candidates. Beyond, `MIN_CANDIDATES`
+rows are drawn by weight, or twice the number of atoms if that is more. They are drawn again when they run out. The values of f at
+the candidates are sums over the data up to `PAIRS` kernel evaluations. Beyond, they come from a larger compression (a surrogate)
+with a measured error of at most `SURROGATE_TOL`. If the bandwidth is too small for such a surrogate, the data are summed after all.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from reduset.mean import KernelMean
 from reduset.select.contract import Selector, Traversal
 from reduset.select.random import draw
 
-EVERY_UP_TO = 8192
+ALL_ROWS_UP_TO = 8192
 MIN_CANDIDATES = 4096
-PAIRS = 1 << 31  # kernel evaluations that a person would wait for
+PAIRS = 1 << 31  # kernel evaluations that take an acceptable time
 SURROGATE_ATOMS = 2048
-SURROGATE_TOL = 0.01  # relative error of a surrogate that may be believed
+SURROGATE_TOL = 0.01  # largest relative error of a surrogate
 
 
 @dataclass(frozen=True)
@@ -39,9 +39,11 @@ class Candidates:
 
     Attributes
     ----------
-    rows : (q,) distinct rows of the mean
-    points : (q, d)
-    values : (q,) ⟨f, φ(·, x)⟩ at each, in units where every bump has norm 1
+    rows : (q,) array
+        Distinct rows of the mean.
+    points : (q, d) array
+    values : (q,) array
+        ⟨f, φ(·, x)⟩ at each row. The norm of every kernel function is 1.
     every : whether these are all rows of non-zero weight
     """
 
@@ -51,14 +53,14 @@ class Candidates:
     every: bool
 
     def suffice_for(self, size: int) -> bool:
-        """Whether there is something to choose from for the last of ``size`` atoms."""
+        """Whether there are enough candidates for the last of ``size`` atoms."""
         return self.every or 2 * size <= len(self.rows)
 
 
 def candidates(mean: KernelMean, size: int, chosen: Indices, rng: np.random.Generator) -> Candidates:
-    """All rows of non-zero weight, or a draw of them for ``size`` atoms, with f at each; those already chosen are among them."""
-    able = int(np.count_nonzero(mean.weights))
-    every = able <= max(EVERY_UP_TO, 2 * size)
+    """All rows of non-zero weight or a sample of them for ``size`` atoms, with f at each. The sample includes the chosen rows."""
+    weighted = int(np.count_nonzero(mean.weights))
+    every = weighted <= max(ALL_ROWS_UP_TO, 2 * size)
     rows = np.flatnonzero(mean.weights) if every else np.union1d(draw(mean, max(MIN_CANDIDATES, 2 * size), rng), chosen)
     points = np.asarray(mean.atoms[rows], np.float64)
     source = mean
@@ -68,16 +70,16 @@ def candidates(mean: KernelMean, size: int, chosen: Indices, rng: np.random.Gene
     return Candidates(rows, points, values, every)
 
 
-RENEWALS = 3  # of candidates that add nothing, before the data count as exhausted
+RENEWALS = 3  # draws of candidates that add nothing, after which the data count as exhausted
 
 
 @dataclass(frozen=True)
 class Greedy(Selector):
-    """Each atom the one that lowers the error most, all weights refitted.
+    """Each atom is the row that lowers the error most when all weights are refitted.
 
     Parameters
     ----------
-    after : rows that are atoms already, in this order; the others are chosen given these
+    after : existing atoms as rows, in this order. The other atoms are chosen given these.
 
     Examples
     --------
@@ -101,32 +103,32 @@ class Greedy(Selector):
 class _Pursuit(Traversal):
     def __init__(self, mean: KernelMean, rng: np.random.Generator, rows: Indices) -> None:
         self._mean, self._rng, self._rows = mean, rng, rows
-        self._found: Candidates | None = None
+        self._candidates: Candidates | None = None
         self._pursuit: Pursuit | None = None
 
     def extend(self, size: int, report: Report | None = None) -> None:
         renewals = 0
         with single_threaded_blas():
             while len(self._rows) < size:
-                if self._pursuit is None or self._found is None or not self._found.suffice_for(size):
-                    self._pursuit, self._found = self._renewed(size)
+                if self._pursuit is None or self._candidates is None or not self._candidates.suffice_for(size):
+                    self._pursuit, self._candidates = self._renewed(size)
                 if self._pursuit.choose():
-                    self._rows = self._found.rows[np.array(self._pursuit.chosen, dtype=np.int64)]
+                    self._rows = self._candidates.rows[np.array(self._pursuit.chosen, dtype=np.int64)]
                     if report is not None:
                         report(len(self._rows), size)
-                elif self._found.every or renewals == RENEWALS:
+                elif self._candidates.every or renewals == RENEWALS:
                     return
                 else:
                     renewals += 1
                     self._pursuit = None
 
     def _renewed(self, size: int) -> tuple[Pursuit, Candidates]:
-        """A pursuit over fresh candidates that has made the choices so far."""
-        found = candidates(self._mean, size, self._rows, self._rng)
-        pursuit = Pursuit(found.values, self._mean.kernel.product_rows(found.points))
-        for place in np.searchsorted(found.rows, self._rows):
-            pursuit.take(int(place))
-        return pursuit, found
+        """A pursuit over new candidates that begins with the atoms so far."""
+        new = candidates(self._mean, size, self._rows, self._rng)
+        pursuit = Pursuit(new.values, self._mean.kernel.product_rows(new.points))
+        for position in np.searchsorted(new.rows, self._rows):
+            pursuit.take(int(position))
+        return pursuit, new
 
     @property
     def indices(self) -> Indices:

@@ -1,12 +1,12 @@
 """Kernel herding (Chen, Welling & Smola 2010) and its line-search form, the HERD of Cruz Cortés & Scott 2017 (Bach et al. 2012).
 
-Frank–Wolfe towards f in the convex hull of the points' bumps: each step goes from f_t a share ρ of the way towards the bump at
-which f − f_t is largest. ρ = 1/(t + 1) keeps all weights equal (plain herding), the line search takes the best ρ. A point may be
-met again, and then its weight grows; after `REPEATS` steps without a new one the next is the best of those not yet chosen, so that
-any number of atoms is reached.
+This is the Frank–Wolfe algorithm for f in the convex hull of the kernel functions. Each step moves from f_t by a fraction ρ towards
+the kernel function at the largest f − f_t. Plain herding uses ρ = 1/(t + 1), which keeps all weights equal. The line search uses
+the best ρ. A point that is met again gains weight. After `REPEATS` steps without a new point, the next step uses the best point not
+yet chosen. Any number of atoms is therefore reached.
 
-O(n·q + q·steps) with q candidates (`candidates`), memory O(n). For signed means the hull is that of the bumps with their weights'
-signs.
+O(n·q + q·steps) with q candidates (`candidates`), memory O(n). For signed means each kernel function in the hull has the sign of
+its weight.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ REPEATS = 16
 
 @dataclass(frozen=True)
 class Herding(Selector):
-    """Atoms in the order in which herding meets them; its own weights are those of the walk.
+    """Atoms in the order in which herding meets them. Its own weights are the sums of the steps.
 
     Parameters
     ----------
     line_search : bool
-        The best step each time; False is plain herding, with equal weights.
+        Use the best step size each time. False is plain herding with equal weights.
 
     Examples
     --------
@@ -60,56 +60,56 @@ class _Walk(Traversal):
         self._square = self._inner = 0.0  # ‖f_t‖² and ⟨f, f_t⟩
         self._steps = self._repeats = 0
         self._rows: Indices = np.empty(0, np.int64)
-        self._shares: Array = np.empty(0)  # of the hull, one a row
-        self._found: Candidates | None = None
+        self._coefficients: Array = np.empty(0)  # one per row, with sum 1
+        self._candidates: Candidates | None = None
 
     def extend(self, size: int, report: Report | None = None) -> None:
         size = min(size, int(np.count_nonzero(self._mean.weights)))
         while len(self._rows) < size:
-            if self._found is None or not self._found.suffice_for(size):
-                self._found = self._renewed(size)
-            self._step(self._found)
+            if self._candidates is None or not self._candidates.suffice_for(size):
+                self._candidates = self._renewed(size)
+            self._step(self._candidates)
             if report is not None:
                 report(len(self._rows), size)
 
     def _renewed(self, size: int) -> Candidates:
-        """Fresh candidates, and where the walk stands seen from them."""
+        """New candidates, with f_t evaluated at them."""
         mean = self._mean
-        found = candidates(mean, size, self._rows, self._rng)
-        self._row = mean.kernel.product_rows(found.points)
-        self._signs = np.sign(mean.weights[found.rows])
-        self._places = np.searchsorted(found.rows, self._rows)
-        self._met = np.zeros(len(found.rows), np.bool_)
-        self._met[self._places] = True
-        self._here = np.zeros(len(found.rows))  # f_t at the candidates
+        new = candidates(mean, size, self._rows, self._rng)
+        self._row = mean.kernel.product_rows(new.points)
+        self._signs = np.sign(mean.weights[new.rows])
+        self._positions = np.searchsorted(new.rows, self._rows)
+        self._met = np.zeros(len(new.rows), np.bool_)
+        self._met[self._positions] = True
+        self._current = np.zeros(len(new.rows))  # f_t at the candidates
         if len(self._rows):
-            self._here = mean.kernel.product_sums(mean.atoms[self._rows], self.weights(), found.points)
-        return found
+            self._current = mean.kernel.product_sums(mean.atoms[self._rows], self.weights(), new.points)
+        return new
 
-    def _step(self, found: Candidates) -> None:
-        values, signs, total = found.values, self._signs, self._total
-        pull = signs * (values - self._here)
+    def _step(self, pool: Candidates) -> None:
+        values, signs, total = pool.values, self._signs, self._total
+        pull = signs * (values - self._current)
         best = int(np.argmax(pull))
         if self._met[best] and self._repeats == REPEATS:
             best = int(np.argmax(np.where(self._met, -np.inf, pull)))
-        # towards v = total·sign·φ(·, x): its products with f and f_t
-        with_f, with_here = (total * float(signs[best] * at[best]) for at in (values, self._here))
+        # The step goes towards v = total·sign·φ(·, x). These are the products of v with f and f_t.
+        with_f, with_current = (total * float(signs[best] * at[best]) for at in (values, self._current))
         if not self._line_search:
             rate = 1.0 / (self._steps + 1)
         else:
-            ahead, length = with_f - self._inner - with_here + self._square, total**2 - 2 * with_here + self._square
+            ahead, length = with_f - self._inner - with_current + self._square, total**2 - 2 * with_current + self._square
             rate = 1.0 if not len(self._rows) else min(max(ahead / length, 0.0), 1.0) if length > 0 else 0.0
-        self._square = (1 - rate) ** 2 * self._square + 2 * rate * (1 - rate) * with_here + (rate * total) ** 2
+        self._square = (1 - rate) ** 2 * self._square + 2 * rate * (1 - rate) * with_current + (rate * total) ** 2
         self._inner += rate * (with_f - self._inner)
-        self._here += rate * (total * signs[best] * self._row(best) - self._here)
-        self._shares = self._shares * (1 - rate)
+        self._current += rate * (total * signs[best] * self._row(best) - self._current)
+        self._coefficients = self._coefficients * (1 - rate)
         self._steps += 1
         if self._met[best]:
-            self._shares[np.flatnonzero(self._places == best)] += rate
+            self._coefficients[np.flatnonzero(self._positions == best)] += rate
             self._repeats += 1
         else:
-            self._rows, self._places = np.append(self._rows, found.rows[best]), np.append(self._places, best)
-            self._shares = np.append(self._shares, rate)
+            self._rows, self._positions = np.append(self._rows, pool.rows[best]), np.append(self._positions, best)
+            self._coefficients = np.append(self._coefficients, rate)
             self._met[best] = True
             self._repeats = 0
 
@@ -118,4 +118,4 @@ class _Walk(Traversal):
         return self._rows
 
     def weights(self) -> Array:
-        return np.asarray(self._total * np.sign(self._mean.weights[self._rows]) * self._shares)
+        return np.asarray(self._total * np.sign(self._mean.weights[self._rows]) * self._coefficients)

@@ -1,11 +1,11 @@
 """k-centre selection by farthest-first traversal (Cruz Cortés & Scott 2017, Section V).
 
-The next atom is the point farthest from those chosen, which maximises the incoherence ν = min over points of the largest inner
-product with an atom, to within the factor 2 in distance that no polynomial algorithm can improve. O(n·m·d) at worst, usually less
-(`_engine.farthest`). The order is greedy, so that every prefix is the selection of its size.
+The next atom is the point farthest from the chosen atoms. This maximises the incoherence ν, the smallest over all points of the
+largest inner product with an atom. The radius is within a factor 2 of the optimum, which no polynomial algorithm can improve.
+O(n·m·d) at worst, usually less (`_engine.farthest`). The order is greedy, so every prefix is the selection of its size.
 
-With ``groups`` a point is covered by the atoms of its own group only: the discriminative kernel of Section V-A. The groups'
-traversals do not see each other, so they run apart and are merged by the distance at which each atom was chosen.
+With ``groups``, only atoms of its own group cover a point, as with the discriminative kernel of Section V-A. The traversals of the
+groups are independent. They run separately and are merged by the distance at which each atom was chosen.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from reduset.mean import KernelMean
 from reduset.select.contract import Selector, Traversal, support
 
 Radii = NDArray[np.float64]
-LEAST, LARGEST = 1e-15, 1e15  # of all numbers, in size: their squares have room in single precision
+MIN_ABS, MAX_ABS = 1e-15, 1e15  # limits of the largest absolute value: its square fits into single precision
 
 
 @dataclass(frozen=True)
@@ -46,9 +46,9 @@ class KCenter(Selector):
     Parameters
     ----------
     first : "random", "mean" or int
-        Where to begin: a random point (by weight), the point nearest the mean of the points, or a given row.
+        The first atom: a random point (by weight), the point nearest to the mean of the points, or a given row.
     groups : (n,) array of labels, optional
-        Cover each group by atoms of its own.
+        Cover each group by atoms from this group only.
 
     Examples
     --------
@@ -68,7 +68,7 @@ class KCenter(Selector):
             return _traverse(mean, self._first_row(mean, rng))
         labels = np.asarray(self.groups)
         if labels.shape != (mean.size,):
-            raise ValueError(f"groups must have shape ({mean.size},), one label a point; got {labels.shape}")
+            raise ValueError(f"groups must have shape ({mean.size},), one label per point; got {labels.shape}")
         values, codes = np.unique(labels, return_inverse=True)
         parts: list[Traversal] = []
         first = self._first_row(mean, rng)
@@ -103,34 +103,34 @@ def _row_near_mean(mean: KernelMean) -> int:
     centre = centre / weights.sum() + points[0]
     best, least = 0, np.inf
     for a, b in row_blocks(points, mean.dimension):
-        gap = np.square(points[a:b] - centre).sum(axis=1)
-        k = int(np.argmin(gap))
-        if gap[k] < least:
-            best, least = a + k, float(gap[k])
+        squares = np.square(points[a:b] - centre).sum(axis=1)
+        k = int(np.argmin(squares))
+        if squares[k] < least:
+            best, least = a + k, float(squares[k])
     return best if rows is None else int(rows[best])
 
 
 def _traverse(mean: KernelMean, first: int) -> Traversal:
-    """Farthest-first over the mean's atoms of non-zero weight, beginning with row ``first``."""
+    """Farthest-first traversal of the mean's atoms of non-zero weight, beginning with row ``first``."""
     points, rows = support(mean)
     if rows is not None:
         part = KernelMean(points, mean.weights[rows], mean.kernel)
         return _Renamed(_traverse(part, int(np.searchsorted(rows, first))), rows)
     if isinstance(mean.kernel, RadialKernel):
-        return (_Lazily if _pays_lazily(mean.atoms, mean.kernel) else _InCoordinates)(mean.atoms, mean.kernel, first)
+        return (_ByProducts if _products_are_faster(mean.atoms, mean.kernel) else _InCoordinates)(mean.atoms, mean.kernel, first)
     if isinstance(mean.kernel, FunctionKernel):
         return _InFeatureSpace(mean.atoms, mean.kernel, first)
-    raise TypeError(f"KCenter does not know kernels of type {type(mean.kernel).__name__}")
+    raise TypeError(f"KCenter does not support kernels of type {type(mean.kernel).__name__}")
 
 
 class _InCoordinates(Traversal):
-    """For a radial kernel the order in feature space is that of the distances themselves, since g falls strictly."""
+    """For a radial kernel the order by feature-space distance equals the order by distance, since g decreases strictly."""
 
     def __init__(self, points: Floats, kernel: RadialKernel, first: int) -> None:
         d = points.shape[1]
         shape = kernel.product(d)
         metric = shape.profile.ranking
-        # isotropic kernels are traversed in the data's own units, in which whole numbers stay exact
+        # Isotropic kernels use the units of the data, in which integers stay exact.
         plain = kernel.is_isotropic
         frame = Frame.around(points, 1.0) if plain else kernel.frame(points, shape)
         self._order = FarthestFirst(points, frame, first, metric)
@@ -145,7 +145,7 @@ class _InCoordinates(Traversal):
         return self._order.indices
 
     @property
-    def cover(self) -> LeafCover | None:  # type: ignore[override]  # grown anew where float32 does not suffice, so always asked for
+    def cover(self) -> LeafCover | None:  # type: ignore[override]  # a property, since the leaves are rebuilt if float32 is too coarse
         if not self._order.complete:
             return None
         return LeafCover(self._order.leaves, self._metric, self._scale * self._order.unit)
@@ -154,47 +154,47 @@ class _InCoordinates(Traversal):
         return self._scale * self._order.covering_radii()
 
 
-def _pays_lazily(points: Floats, kernel: RadialKernel) -> bool:
-    """Whether matrix products find the traversal sooner than leaves do: in many columns, and of rows outside of main memory.
+def _products_are_faster(points: Floats, kernel: RadialKernel) -> bool:
+    """Whether matrix products are faster than leaves: with many columns, and for rows outside of main memory.
 
-    By Euclidean distance, of numbers whose squares single precision holds.
+    They need Euclidean distances, and values with squares that fit into single precision.
     """
     if kernel.product(points.shape[1]).profile.ranking != SQUARED or points.dtype.kind != "f":
         return False
     if in_memory(points) and (points.shape[1] < costs.MANY or not kernel.is_isotropic):
         return False
-    return LEAST <= max(-float(points.min()), float(points.max())) <= LARGEST
+    return MIN_ABS <= max(-float(points.min()), float(points.max())) <= MAX_ABS
 
 
-class _Lazily(Traversal):
-    """The same by matrix products, on the processor or on the GPU that the points lie on (`_engine.lazy_cover`)."""
+class _ByProducts(Traversal):
+    """The same traversal by matrix products, on the processor or on the GPU that holds the points (`_engine.lazy_cover`)."""
 
     def __init__(self, points: Floats, kernel: RadialKernel, first: int) -> None:
         shape, plain = kernel.product(points.shape[1]), kernel.is_isotropic
         self._cover = LazyCover(rows_in_place(points, None if plain else kernel.frame(points, shape)))
         self._cover.add_rows(np.array([first]))
         self._scale = shape.stretch / kernel.width if plain else 1.0
-        self._first, self._left = first, np.inf
+        self._first, self._remaining = first, np.inf  # the squared covering radius
 
     def extend(self, size: int, report: Report | None = None) -> None:
         more = size - 1 - len(self._cover.indices)
-        if more >= 0 and self._left > 0:
-            self._left = self._cover.extend(more, report=report)
+        if more >= 0 and self._remaining > 0:
+            self._remaining = self._cover.extend(more, report=report)
 
     @property
     def indices(self) -> Indices:
         return np.array([self._first, *self._cover.indices], np.int64)
 
     def radii(self) -> Radii:
-        return np.asarray(self._scale * np.sqrt([*self._cover.distances, self._left]))
+        return np.asarray(self._scale * np.sqrt([*self._cover.distances, self._remaining]))
 
 
 class _InFeatureSpace(Traversal):
-    """Any kernel with a constant diagonal: gaps are 2 − 2 k(x, c)/C, one column of the matrix an atom."""
+    """Any kernel with a constant diagonal C: squared distances are 2 − 2 k(x, c)/C, one matrix column per atom."""
 
     def __init__(self, points: Floats, kernel: FunctionKernel, first: int) -> None:
         self._points, self._kernel = points, kernel
-        self._gap = np.full(len(points), np.inf)
+        self._squares = np.full(len(points), np.inf)  # squared distance to the nearest atom
         self._rows: list[int] = []
         self._radii: list[float] = []
         self._choose(first)
@@ -202,15 +202,15 @@ class _InFeatureSpace(Traversal):
     def _choose(self, row: int) -> None:
         for a, b in row_blocks(self._points, self._points.shape[1]):
             column = self._kernel.product_gram(self._points[a:b], self._points[row : row + 1])[:, 0]
-            np.minimum(self._gap[a:b], np.maximum(2 - 2 * column, 0), out=self._gap[a:b])
-        self._gap[row] = 0.0
+            np.minimum(self._squares[a:b], np.maximum(2 - 2 * column, 0), out=self._squares[a:b])
+        self._squares[row] = 0.0
         self._rows.append(row)
-        self._radii.append(float(np.sqrt(self._gap.max())))
+        self._radii.append(float(np.sqrt(self._squares.max())))
 
     def extend(self, size: int, report: Report | None = None) -> None:
         while len(self._rows) < size:
-            row = int(np.argmax(self._gap))
-            if self._gap[row] <= 1e-14:  # rounding of a diagonal
+            row = int(np.argmax(self._squares))
+            if self._squares[row] <= 1e-14:  # rounding of a diagonal
                 return
             self._choose(row)
             if report is not None:
@@ -225,7 +225,7 @@ class _InFeatureSpace(Traversal):
 
 
 class _Renamed(Traversal):
-    """A traversal of some of the rows, under their own numbers."""
+    """A traversal of a subset of the rows, which returns the row numbers of the full data."""
 
     def __init__(self, inner: Traversal, rows: Indices) -> None:
         self._inner, self._rows = inner, rows
@@ -242,7 +242,7 @@ class _Renamed(Traversal):
 
 
 class _Merged(Traversal):
-    """Several groups' traversals as one: always the group with the largest radius chooses next."""
+    """The traversals of several groups as one. The group with the largest radius always chooses next."""
 
     def __init__(self, parts: list[Traversal]) -> None:
         self._parts = parts
@@ -250,21 +250,21 @@ class _Merged(Traversal):
         self._radii: list[float] = []
 
     def extend(self, size: int, report: Report | None = None) -> None:
-        share = 8
+        length = 8
         while len(self._chosen) < size:
-            # each group runs ahead far enough that the merge cannot ask for an atom it has not got
+            # Each group must provide enough atoms for the merge.
             for part in self._parts:
-                part.extend(min(size, share), report)
-            merged, complete = self._merge(size, share)
-            if complete or share >= size:
+                part.extend(min(size, length), report)
+            merged, complete = self._merge(size, length)
+            if complete or length >= size:
                 self._chosen, self._radii = merged
                 return
-            share *= 2
+            length *= 2
 
-    def _merge(self, size: int, share: int) -> tuple[tuple[list[int], list[float]], bool]:
+    def _merge(self, size: int, length: int) -> tuple[tuple[list[int], list[float]], bool]:
         rows = [np.asarray(part.indices) for part in self._parts]
         radii = [part.radii() for part in self._parts]
-        # (−radius before the choice, group, how many it has chosen); a group's first atom comes before all others
+        # Entries are (−radius before the choice, group, number of its atoms). The first atom of a group precedes all others.
         heap = [(-np.inf, k, 0) for k in range(len(rows))]
         heapq.heapify(heap)
         chosen: list[int] = []
@@ -272,14 +272,14 @@ class _Merged(Traversal):
         while heap and len(chosen) < size:
             _, k, done = heapq.heappop(heap)
             chosen.append(int(rows[k][done]))
-            mine = radii[k]
-            if mine is None:
-                raise TypeError("groups need a traversal that knows its radii")
+            group_radii = radii[k]
+            if group_radii is None:
+                raise TypeError("groups need a traversal with radii")
             if done + 1 < len(rows[k]):
-                heapq.heappush(heap, (-float(mine[done]), k, done + 1))
-            elif mine[done] > 0 and done + 1 == share and share < size:
+                heapq.heappush(heap, (-float(group_radii[done]), k, done + 1))
+            elif group_radii[done] > 0 and done + 1 == length and length < size:
                 return (chosen, after), False
-            after.append(max((-entry[0] for entry in heap), default=float(mine[done])))
+            after.append(max((-entry[0] for entry in heap), default=float(group_radii[done])))
         return (chosen, after), True
 
     @property

@@ -1,12 +1,12 @@
-"""k-means centres as atoms: close to the best places at small sizes and small bandwidths (Zhang, Tsang & Kwok 2008 on Nyström).
+"""k-means centres as atoms, which are nearly optimal at small sizes and small bandwidths (Zhang, Tsang & Kwok 2008 on Nyström).
 
-In the coordinates of the kernel, with bandwidth and covariance divided out: k-means++ seeds from some of the rows, then sweeps of
-Lloyd's algorithm on the engine's nearest atoms, over a batch of rows that doubles until it is all of them or as many as were
-asked for. Prefixes batches instead of fresh ones let the early sweeps be cheap and the late ones exact. The centres are new points,
-so a selection has no indices, and no order of its own.
+Coordinates are divided by the bandwidth and covariance of the kernel. k-means++ draws seeds from a subset of the rows.
+Sweeps of Lloyd's algorithm follow. They use the engine's nearest atoms on a batch of rows, which doubles until it holds all rows or
+the requested number. Each batch begins with the previous one, so early sweeps are fast and late sweeps exact. The centres are new
+points, so a selection has no indices and no order.
 
-O(n·m·d) a sweep at worst, less where leaves can be skipped. The same seed gives the same centres whatever the
-number of threads, which scikit-learn's own sweeps do not.
+O(n·m·d) per sweep at worst, less if leaves can be skipped. The same seed gives the same centres for any number of threads, unlike
+the sweeps of scikit-learn.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ from reduset.select.contract import Selector, Traversal, support
 
 SEED_ROWS, SEED_ENTRIES = 4096, 1 << 20
 FIRST_ROWS = 8192
-ROWS, MOST_ENTRIES = 1 << 14, 1 << 23
+ROWS, MAX_ENTRIES = 1 << 14, 1 << 23
 SWEEPS, LAST_SWEEPS = 2, 5
-BLIND = 1e-3  # g/C of a centre with the nearest of its points, below which it is not worth its place
+MIN_KERNEL_VALUE = 1e-3  # g/C between a centre and its nearest point, below which the point is the better atom
 
 
 @dataclass(frozen=True)
 class KMeans(Selector):
-    """Cluster centres; their own weights are the clusters' masses.
+    """Cluster centres. Their own weights are the weights of the clusters.
 
     Parameters
     ----------
     rows : int or None
-        The rows that the centres are fitted to, at most (16 for every centre, at least): the first of a random order by weight.
-        None for all. More rows bring the centres of 100,000 closer to the best by some per cent, in more time.
+        Largest number of rows that the centres are fitted to, and at least 16 per centre. The rows are the first in a random order
+        by weight. None uses all rows. With 100,000 rows, a larger number improves the centres by a few per cent and takes longer.
 
     Examples
     --------
@@ -72,7 +72,7 @@ class KMeans(Selector):
 
     def __post_init__(self) -> None:
         if self.rows is not None:
-            object.__setattr__(self, "rows", _validate.whole(self.rows, "rows", 1, way_out="None looks at all"))
+            object.__setattr__(self, "rows", _validate.whole(self.rows, "rows", 1, way_out="None uses all rows"))
 
     def begin(self, mean: KernelMean, rng: np.random.Generator) -> Traversal:
         return _Clusters(mean, self.rows, rng)
@@ -82,8 +82,8 @@ class _Clusters(Traversal):
     nested = False
     indices = None
 
-    def __init__(self, mean: KernelMean, most: int | None, rng: np.random.Generator) -> None:
-        self._mean, self._most, self._rng = mean, most, rng
+    def __init__(self, mean: KernelMean, limit: int | None, rng: np.random.Generator) -> None:
+        self._mean, self._limit, self._rng = mean, limit, rng
         self._points, rows = support(mean)
         self._weights = mean.weights if rows is None else mean.weights[rows]
         self._frame, self._unit = coordinates_of(mean)
@@ -96,7 +96,7 @@ class _Clusters(Traversal):
     def extend(self, size: int, report: Report | None = None) -> None:
         seeds, *batches = self._batches(size)
         centres = self._seed(size, *seeds)
-        if len(centres) < size and len(seeds[0]) < len(self._points):  # few places among those rows: look at the others too
+        if len(centres) < size and len(seeds[0]) < len(self._points):  # too few distinct points among these rows
             centres = self._seed(size, *self._with_others(seeds[0], centres))
         total = SWEEPS * (len(batches) - 1) + LAST_SWEEPS
         done = 0
@@ -110,86 +110,85 @@ class _Clusters(Traversal):
                 if np.array_equal(moved, centres):
                     break
                 centres = moved
-        centres = self._in_sight(points, centres, leaves)
+        centres = self._near_points(points, centres, leaves)
         _, first = np.unique(centres, axis=0, return_index=True)
         self._centres = centres[np.sort(first)]
 
-    def _in_sight(self, points: Floats, centres: Array, leaves: Leaves | None) -> Array:
-        """Where the bandwidth is so small that a centre sees none of its points, the nearest of them is the better atom."""
+    def _near_points(self, points: Floats, centres: Array, leaves: Leaves | None) -> Array:
+        """Replace a centre by its nearest point if the kernel function of the centre is close to 0 at all its points."""
         kernel = self._mean.kernel
         if not isinstance(kernel, RadialKernel):
             return centres
-        owner, distance = nearest(points, centres, self._frame, SQUARED, leaves)
-        order = np.lexsort((distance, owner))
-        occupied, first = np.unique(owner[order], return_index=True)
+        assignments, distance = nearest(points, centres, self._frame, SQUARED, leaves)
+        order = np.lexsort((distance, assignments))
+        occupied, first = np.unique(assignments[order], return_index=True)
         closest = order[first]
-        apart = distance[closest] * self._unit
-        blind = kernel.product_at(apart, self._mean.dimension) < BLIND
+        isolated = kernel.product_at(distance[closest] * self._unit, self._mean.dimension) < MIN_KERNEL_VALUE
         moved = centres.copy()
-        moved[occupied[blind]] = points[closest[blind]]
+        moved[occupied[isolated]] = points[closest[isolated]]
         return moved
 
     def _magnitudes(self) -> Array:
-        """|w|, one number where they are one."""
+        """|w|, broadcast from one number if all are equal."""
         return self._mean.magnitudes if self._mean.is_uniform else np.abs(self._weights)
 
     def _batches(self, size: int) -> list[tuple[Floats, Array]]:
-        """Rows to seed from, then ever larger batches of them, each within the next."""
+        """Rows for the seeds, then growing batches of rows, each of which begins with the previous one."""
         n = len(self._points)
-        most = rows_looked_at(n, size, self._mean.dimension, self._most)
-        lengths = [max(2 * size, min(SEED_ROWS, SEED_ENTRIES // self._mean.dimension)), min(most, max(FIRST_ROWS, 16 * size))]
-        while lengths[-1] < most:
-            lengths.append(min(most, 2 * lengths[-1]))
-        if lengths[0] >= n:  # everything is one batch: no draw, so that the order of the rows hardly matters
+        limit = largest_batch(n, size, self._mean.dimension, self._limit)
+        lengths = [max(2 * size, min(SEED_ROWS, SEED_ENTRIES // self._mean.dimension)), min(limit, max(FIRST_ROWS, 16 * size))]
+        while lengths[-1] < limit:
+            lengths.append(min(limit, 2 * lengths[-1]))
+        if lengths[0] >= n:  # One batch holds all rows. Without a draw, the order of the rows has little effect.
             return [(self._points, self._magnitudes())] * 2
         magnitudes = self._magnitudes()
         if self._mean.is_uniform or magnitudes.min() == magnitudes.max():
             order = random_rows(n, max(lengths), self._rng)
-        else:  # by weight, and then all alike: rows that carry the mass must not be missed
+        else:  # Rows are drawn by weight and then have equal weights, so that heavy rows are not missed.
             order = rows_by_weight(magnitudes, self._rng.random(max(lengths)))
         drawn = rows_of(self._points, order)
         batches = [(rows_of(drawn, slice(length)), np.ones(min(length, len(order)))) for length in lengths]
         return [*batches[:-1], (self._points, magnitudes)] if lengths[-1] >= n else batches
 
-    def _with_others(self, seen: Floats, places: Array) -> tuple[Floats, Array]:
-        """Rows that were drawn, all at these places, and rows at other places: where they are many, as many drawn of them."""
-        rows = rows_not_among(self._points, places)
+    def _with_others(self, drawn: Floats, distinct: Array) -> tuple[Floats, Array]:
+        """The drawn rows, which all equal one of the distinct points, and a sample of the other rows of at most the same size."""
+        rows = rows_not_among(self._points, distinct)
         magnitudes = self._magnitudes()
-        others, left = float(magnitudes[rows].sum()), float(magnitudes.sum())
-        if len(rows) > len(seen):
-            rows = rows[np.unique(rows_by_weight(magnitudes[rows], self._rng.random(len(seen))))]
-        mine = magnitudes[rows]
-        mine = mine * (others / mine.sum()) if len(rows) else mine
-        points = np.concatenate([np.asarray(seen[:], np.float64), np.asarray(self._points[rows], np.float64)])
-        return points, np.concatenate([np.full(len(seen), (left - others) / len(seen)), mine])
+        other_mass, mass = float(magnitudes[rows].sum()), float(magnitudes.sum())
+        if len(rows) > len(drawn):
+            rows = rows[np.unique(rows_by_weight(magnitudes[rows], self._rng.random(len(drawn))))]
+        weights = magnitudes[rows]
+        weights = weights * (other_mass / weights.sum()) if len(rows) else weights
+        points = np.concatenate([np.asarray(drawn[:], np.float64), np.asarray(self._points[rows], np.float64)])
+        return points, np.concatenate([np.full(len(drawn), (mass - other_mass) / len(drawn)), weights])
 
     def _seed(self, size: int, points: Floats, weights: Array) -> Array:
-        """As many places to start from as there are, up to ``size``."""
+        """Up to ``size`` distinct starting points, fewer if there are fewer."""
         seeds = np.empty(min(size, len(points)), np.int64)
-        found = draw_seeds(self._frame.apply(points[:]), np.ascontiguousarray(weights), self._rng.random(len(seeds)), seeds)
-        return np.asarray(points[seeds[:found]], np.float64)
+        count = draw_seeds(self._frame.apply(points[:]), np.ascontiguousarray(weights), self._rng.random(len(seeds)), seeds)
+        return np.asarray(points[seeds[:count]], np.float64)
 
     def weights(self) -> Array:
-        owner, _ = nearest(self._points, self._centres, self._frame, SQUARED, leaves_of(self._points, self._frame))
-        return np.bincount(owner, self._weights, len(self._centres)).astype(np.float64)
+        assignments, _ = nearest(self._points, self._centres, self._frame, SQUARED, leaves_of(self._points, self._frame))
+        return np.bincount(assignments, self._weights, len(self._centres)).astype(np.float64)
 
 
 def sweep(points: Floats, weights: Array, centres: Array, frame: Frame, leaves: Leaves | None) -> tuple[Array, Indices]:
-    """Each centre to the mean of the points nearest to it; one without points stays. And which of them have points."""
-    masses, pulls = cluster_sums(points, weights, centres, frame, leaves)
+    """Move each centre to the mean of its nearest points, and return the centres and the indices of centres with points."""
+    masses, offsets = cluster_sums(points, weights, centres, frame, leaves)
     occupied = np.flatnonzero(masses)
     moved = centres.copy()
-    moved[occupied] += pulls[occupied] / masses[occupied, None]
+    moved[occupied] += offsets[occupied] / masses[occupied, None]
     return moved, occupied
 
 
-def rows_looked_at(n: int, size: int, dimension: int, most: int | None) -> int:
-    """The rows of the largest batch: enough for every cluster, and otherwise as many as were asked for and can be held."""
-    return n if most is None else min(n, max(16 * size, min(most, MOST_ENTRIES // dimension)))
+def largest_batch(n: int, size: int, dimension: int, limit: int | None) -> int:
+    """Number of rows in the largest batch: the limit or the memory limit if that is less, but at least 16 per cluster."""
+    return n if limit is None else min(n, max(16 * size, min(limit, MAX_ENTRIES // dimension)))
 
 
 def coordinates_of(mean: KernelMean) -> tuple[Frame, float]:
-    """Coordinates in which the kernel is round, and the factor from their distances to the kernel's."""
+    """Coordinates in which the kernel is isotropic, and the factor from their distances to the distances of the kernel."""
     kernel = mean.kernel
     if isinstance(kernel, RadialKernel):
         frame = kernel.frame(mean.atoms, kernel.product(mean.dimension))
@@ -199,5 +198,5 @@ def coordinates_of(mean: KernelMean) -> tuple[Frame, float]:
 
 
 def leaves_of(points: Floats, frame: Frame) -> Leaves | None:
-    """The points in leaves; None in so many dimensions that matrix products are quicker, and of points outside of main memory."""
+    """The points in leaves. None for many dimensions, where matrix products are faster, and for points outside of main memory."""
     return build_leaves(points, frame) if points.shape[1] < costs.MANY and in_memory(points) else None

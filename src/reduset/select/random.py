@@ -1,19 +1,19 @@
 """Random selectors: uniform (the baseline that every other selector must beat), by column norms, and KDE paring.
 
-**Random.** Rows are drawn without replacement, with probabilities proportional to |w|. The order is that of exponential clocks with
+**Random.** Rows are drawn without replacement, with probabilities proportional to |w|. Rows are sorted by exponential times with
 these rates (Efraimidis & Spirakis 2006). O(n), and nested: the first m of a longer draw are the draw of size m.
 
-**ColumnNorm.** Row j is drawn with a probability proportional to |wⱼ| Σₖ |wₖ| g(xₖ, xⱼ)², the squared norm of a column of the
-kernel matrix (Drineas & Mahoney 2005; the L2 of Cruz Cortés & Scott 2017). Points in dense regions come first, where atoms are
-least needed. It serves for comparison. The sum runs over all rows up to `EXACT_UP_TO` of them, beyond over a sample of `SAMPLED`,
-O(n) in all.
+**ColumnNorm.** Row j is drawn with a probability proportional to |wⱼ| Σₖ |wₖ| g(xₖ, xⱼ)². This is the squared norm of a column of
+the kernel matrix (Drineas & Mahoney 2005; the L2 of Cruz Cortés & Scott 2017). Points in dense regions come first, where atoms are
+least needed. It serves for comparison. The sum runs over all rows up to `EXACT_UP_TO` rows, beyond over a sample of `SAMPLED`. The
+cost is O(n).
 
-**Paring** (Freedman & Kisilev 2010) replaces a density by few independent draws from itself. m rows are drawn by |w| *with*
-replacement, each with the same part of the weight. f_m is unbiased, with an expected squared error of ((Σ|w|)² κ − ‖f‖²)/m. With a
-``blur`` b, b times a draw of the kernel's noise is added to each. Without a blur, equal draws are one atom, weighted by their
-number. The atoms of size m are the first m *distinct* rows of an endless sequence of draws. Rows that were first drawn after the
-m-th draw fill the places that repetitions leave, without a weight. Their order is that of `Random`; a draw then selects a row drawn
-before by its weight, and otherwise the next in order, so that rows of tiny weight need no long wait. O(n + m log m), and nested.
+**Paring** (Freedman & Kisilev 2010) replaces a density by a small number of independent draws from it. It draws m rows by |w|
+*with* replacement. Each draw has the same weight. f_m is unbiased. Its expected squared error is ((Σ|w|)² κ − ‖f‖²)/m. With a
+``blur`` b, b times a draw of the kernel's noise is added to each row. Without a blur, equal draws are one atom, weighted by their
+number. The atoms of size m are the first m *distinct* rows of an endless sequence of draws. Rows that are first drawn after the
+m-th draw have weight zero. They replace repeated draws. The rows have the same order as `Random`. A draw then selects an earlier
+row by its weight, and otherwise the next row in order. Rows of small weight therefore need few draws. O(n + m log m), and nested.
 """
 
 from __future__ import annotations
@@ -51,21 +51,21 @@ class Random(Selector):
 
 
 class Clocks(Traversal):
-    """Rows in the order in which independent exponential clocks of the given rates ring."""
+    """Rows in the order of independent exponential times with the given rates."""
 
     def __init__(self, mean: KernelMean, rates: NDArray[np.float64], rng: np.random.Generator) -> None:
         self._mean = mean
-        self._ring = rng.standard_exponential(mean.size)
+        self._times = rng.standard_exponential(mean.size)
         with np.errstate(divide="ignore", over="ignore"):
-            np.divide(self._ring, rates, out=self._ring)  # a rate of zero rings at infinity: never
+            np.divide(self._times, rates, out=self._times)  # A rate of zero gives an infinite time, so the row is never drawn.
         self._able = int(np.count_nonzero(rates))
         self._order: Indices = np.empty(0, np.int64)
 
     def extend(self, size: int, report: Report | None = None) -> None:
         size = min(size, self._able)
         if size > len(self._order):
-            first = np.argpartition(self._ring, size - 1)[:size] if size < len(self._ring) else np.arange(size)
-            self._order = first[np.argsort(self._ring[first], kind="stable")]
+            first = np.argpartition(self._times, size - 1)[:size] if size < len(self._times) else np.arange(size)
+            self._order = first[np.argsort(self._times[first], kind="stable")]
         if report is not None:
             report(len(self._order), size)
 
@@ -76,13 +76,13 @@ class Clocks(Traversal):
 
 class _ByWeight(Clocks):
     def weights(self) -> NDArray[np.float64]:
-        """w over the chance that a row's clock has rung by the time of the next: equal shares of few rows, w itself of all."""
+        """w over the probability that the row's time is below the next row's: nearly equal for few rows, w itself for all."""
         mean, count = self._mean, len(self._order)
-        own = mean.weights[self._order]
+        weights = mean.weights[self._order]
         if 0 < count < self._able:
-            until = float(np.partition(self._ring, count)[count])
-            own = own / -np.expm1(-np.abs(own) * until)
-        return np.asarray(own * (mean.total / max(float(np.abs(own).sum()), np.finfo(np.float64).tiny)))
+            next_time = float(np.partition(self._times, count)[count])
+            weights = weights / -np.expm1(-np.abs(weights) * next_time)
+        return np.asarray(weights * (mean.total / max(float(np.abs(weights).sum()), np.finfo(np.float64).tiny)))
 
 
 def draw(mean: KernelMean, count: int, rng: np.random.Generator) -> Indices:
@@ -93,12 +93,12 @@ def draw(mean: KernelMean, count: int, rng: np.random.Generator) -> Indices:
 
 
 EXACT_UP_TO, SAMPLED = 4096, 1024
-ENTRIES = 1 << 21  # of the kernel matrix that are held at a time
+ENTRIES = 1 << 21  # entries of the kernel matrix held at a time
 
 
 @dataclass(frozen=True)
 class ColumnNorm(Selector):
-    """Random atoms, with chances proportional to the squared norms of the kernel matrix's columns.
+    """Random atoms, drawn with probabilities proportional to the squared norms of the columns of the kernel matrix.
 
     Examples
     --------
@@ -116,34 +116,35 @@ class ColumnNorm(Selector):
 
 
 def column_norms(mean: KernelMean, rng: np.random.Generator) -> NDArray[np.float64]:
-    """|wⱼ| Σₖ |wₖ| g(xₖ, xⱼ)² for every row j, (n,); from a sample of the rows k where there are many."""
+    """|wⱼ| Σₖ |wₖ| g(xₖ, xⱼ)² for every row j, (n,), from a sample of the rows k if n is large."""
     magnitudes = mean.magnitudes
     total = float(magnitudes.sum())
     if mean.size <= EXACT_UP_TO:
-        others, shares = mean.atoms, np.asarray(magnitudes)
+        others, weights = mean.atoms, np.asarray(magnitudes)
     else:
-        others, shares = mean.atoms[mean.draw_rows(SAMPLED, rng)], np.full(SAMPLED, 1.0 / SAMPLED)
+        others, weights = mean.atoms[mean.draw_rows(SAMPLED, rng)], np.full(SAMPLED, 1.0 / SAMPLED)
     norms = np.empty(mean.size)
     for a, b in blocks(mean.size, max(1, ENTRIES // len(others))):
-        norms[a:b] = np.square(mean.kernel.product_gram(mean.atoms[a:b], others)) @ shares
-        if len(others) < mean.size:  # a sample seldom holds the row itself
+        norms[a:b] = np.square(mean.kernel.product_gram(mean.atoms[a:b], others)) @ weights
+        if len(others) < mean.size:  # The sample rarely contains the row itself.
             norms[a:b] += magnitudes[a:b] / total
     return magnitudes * norms
 
 
-AT_ONCE = 512  # blurred draws: always so many, so that a short selection begins a longer one
+BATCH = 512  # blurred draws per batch; the fixed number makes a short selection the beginning of a longer one
 
 
 @dataclass(frozen=True)
 class Paring(Selector):
-    """Independent draws from the density; their own weights are equal shares, added up where a row was drawn twice.
+    """Independent draws from the density. Their own weights are equal, and are added if a row is drawn twice.
 
     Parameters
     ----------
     blur : float
-        The noise added to a row, in units of the kernel's own: 1 draws from the density that f is, as in the paper of paring, which
-        narrows the bandwidth afterwards. Here the kernel stays what it was, as in reduced kernel PCA (Kingravi, Vela & Gray 2013,
-        who pare to a subsample), and a blur would smooth twice; so it is 0. Blurred atoms are new points, without indices.
+        The scale of the noise added to a row, relative to the kernel. The value 1 draws from the density f, as in the paper of
+        paring, which narrows the bandwidth afterwards. The default 0 adds no noise, because the kernel is unchanged here and noise
+        would smooth twice. Reduced kernel PCA also pares to a subsample (Kingravi, Vela & Gray 2013). Blurred atoms are new points,
+        without indices.
 
     Examples
     --------
@@ -167,32 +168,32 @@ class Paring(Selector):
 
 
 class _Met(Clocks):
-    """Rows in the order in which draws meet them."""
+    """Rows in the order of their first draw."""
 
     def __init__(self, mean: KernelMean, rng: np.random.Generator) -> None:
         super().__init__(mean, mean.magnitudes, rng)
         self._rng = rng
-        self._chances: Array = np.empty(0)  # one a draw
+        self._uniform: Array = np.empty(0)  # one number per draw
 
     def extend(self, size: int, report: Report | None = None) -> None:
-        if size > len(self._chances):
-            self._chances = np.concatenate([self._chances, self._rng.random(size - len(self._chances))])
+        if size > len(self._uniform):
+            self._uniform = np.concatenate([self._uniform, self._rng.random(size - len(self._uniform))])
         super().extend(size, report)
 
     def weights(self) -> Array:
-        """The share of draws that met each row, of Σ|w|, with the sign of its weight."""
+        """The proportion of draws of each row times Σ|w|, with the sign of its weight."""
         mean, total = self._mean, self._mean.total
         ends = np.cumsum(mean.magnitudes[self._order])
-        places = np.minimum(np.searchsorted(ends, self._chances * total, side="right"), len(ends) - 1)
+        positions = np.minimum(np.searchsorted(ends, self._uniform * total, side="right"), len(ends) - 1)
         counts, met = np.zeros(len(ends)), 0
-        for place in places.tolist():
-            counts[min(place, met)] += 1  # beyond those met lies the next of them
-            met += place >= met
-        return np.asarray(np.sign(mean.weights[self._order]) * counts * (total / len(places)))
+        for position in positions.tolist():
+            counts[min(position, met)] += 1  # A draw beyond the rows met so far is the first draw of the next row.
+            met += position >= met
+        return np.asarray(np.sign(mean.weights[self._order]) * counts * (total / len(positions)))
 
 
 class _Blurred(Traversal):
-    """Rows with noise: new points, all of the same weight."""
+    """Rows with noise, which are new points of equal weight."""
 
     indices = None
 
@@ -208,12 +209,12 @@ class _Blurred(Traversal):
 
     def extend(self, size: int, report: Report | None = None) -> None:
         points, signs = [self._points], [self._signs]
-        for begun in range(len(self._points), size, AT_ONCE):
-            rows = self._mean.draw_rows(AT_ONCE, self._rng)
-            points.append(self._mean.atoms[rows] + self._blur * self._mean.kernel.noise(AT_ONCE, self._mean.dimension, self._rng))
+        for done in range(len(self._points), size, BATCH):
+            rows = self._mean.draw_rows(BATCH, self._rng)
+            points.append(self._mean.atoms[rows] + self._blur * self._mean.kernel.noise(BATCH, self._mean.dimension, self._rng))
             signs.append(np.sign(self._mean.weights[rows]))
             if report is not None:
-                report(min(begun + AT_ONCE, size), size)
+                report(min(done + BATCH, size), size)
         self._points, self._signs = np.concatenate(points), np.concatenate(signs)
         self._size = max(size, self._size)
 

@@ -1,10 +1,11 @@
-"""The shadow density estimate (Kingravi, Vela & Gray 2013, Algorithm 2): a single pass that decides how many atoms there are.
+"""The shadow density estimate (Kingravi, Vela & Gray 2013, Algorithm 2): a single pass that determines the number of atoms.
 
-In the order of the rows, each point that no atom covers becomes one and covers all within bandwidth/ℓ of it: points that the kernel
-hardly tells apart. Its own weight is the mass it covers. O(n·m) as in the paper at worst, less by boxes (`_engine.shadows`).
+Rows are visited in order. Each point that no atom covers becomes an atom and covers all points within bandwidth/ℓ. Its kernel
+function hardly differs from theirs. Its own weight is the weight that it covers. O(n·m) at worst as in the paper, less with boxes
+(`_engine.shadows`).
 
-Atoms are handed out heaviest first, so that a prefix holds as much of the mass as it can. For a kernel without a bandwidth a point
-is covered where its bump is as close to the atom's as a Gaussian's is at bandwidth/ℓ: g/C above exp(−1/(2ℓ²)).
+Atoms are sorted by weight, heaviest first, so that every prefix has the largest weight. For a kernel without a bandwidth, an atom
+covers a point if g/C is above exp(−1/(2ℓ²)). This is the value of a Gaussian at the distance bandwidth/ℓ.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ from reduset.select.contract import Selector, Traversal, support
 
 @dataclass(frozen=True)
 class Shadow(Selector):
-    """Atoms whose shadows, balls of radius bandwidth/ell, cover the data.
+    """Atoms with shadows, balls of radius bandwidth/ell, that cover the data.
 
     Parameters
     ----------
     ell : float
-        How many times smaller than the bandwidth a shadow is; larger keeps more atoms. The paper advises 3 to 5.
+        The bandwidth divided by the radius of a shadow. Larger values keep more atoms. The paper advises 3 to 5.
 
     Examples
     --------
@@ -59,7 +60,7 @@ class _Shadows(Traversal):
         self._mean, self._ell = mean, ell
         self._rows: Indices | None = None
         self._masses: Array = np.empty(0)
-        self._owners: Indices = np.empty(0, np.int64)
+        self._assignments: Indices = np.empty(0, np.int64)
         self._count = 0
 
     def extend(self, size: int, report: Report | None = None) -> None:
@@ -73,21 +74,21 @@ class _Shadows(Traversal):
         weights = mean.weights if rows is None else mean.weights[rows]
         if isinstance(kernel, RadialKernel):
             metric = kernel.product(mean.dimension).profile.ranking
-            centres, owner = shadow_centres(points, kernel.plain_frame(points), 1.0 / ell, metric, report)
+            centres, assignments = shadow_centres(points, kernel.plain_frame(points), 1.0 / ell, metric, report)
         else:
-            centres, owner = _cast_by_products(points, kernel, float(np.exp(-0.5 / ell**2)), report)
+            centres, assignments = _shadows_by_products(points, kernel, float(np.exp(-0.5 / ell**2)), report)
         if len(centres) == len(points) > 1:
             warn(
-                f"Shadow: ell={ell:g} keeps every one of the {len(points):,} points, no two lie within bandwidth/ell of each "
-                "other; lower ell, or widen the bandwidth"
+                f"Shadow: ell={ell:g} keeps every one of the {len(points):,} points, because no two are within bandwidth/ell of "
+                "each other; lower ell, or widen the bandwidth"
             )
-        masses = np.bincount(owner, weights, len(centres)).astype(np.float64)
-        heaviest = np.argsort(-np.bincount(owner, np.abs(weights), len(centres)), kind="stable")
+        masses = np.bincount(assignments, weights, len(centres)).astype(np.float64)
+        heaviest = np.argsort(-np.bincount(assignments, np.abs(weights), len(centres)), kind="stable")
         chosen = centres[heaviest]
-        places = np.empty(len(centres), np.int64)
-        places[heaviest] = np.arange(len(centres))
-        self._owners = np.full(mean.size, -1)
-        self._owners[slice(None) if rows is None else rows] = places[owner]
+        rank = np.empty(len(centres), np.int64)
+        rank[heaviest] = np.arange(len(centres))
+        self._assignments = np.full(mean.size, -1)
+        self._assignments[slice(None) if rows is None else rows] = rank[assignments]
         return chosen if rows is None else rows[chosen], masses[heaviest]
 
     @property
@@ -95,26 +96,28 @@ class _Shadows(Traversal):
         return np.empty(0, np.int64) if self._rows is None else self._rows[: self._count]
 
     def weights(self) -> Array:
-        shown = self._masses[: self._count]
-        missing = float(np.abs(self._masses).sum()) / max(float(np.abs(shown).sum()), np.finfo(np.float64).tiny)
-        return shown * missing if self._count < len(self._masses) else shown
+        masses = self._masses[: self._count]
+        factor = float(np.abs(self._masses).sum()) / max(float(np.abs(masses).sum()), np.finfo(np.float64).tiny)
+        return masses * factor if self._count < len(self._masses) else masses
 
     def owners(self) -> Indices | None:
-        return self._owners if 0 < self._count == len(self._masses) else None
+        return self._assignments if 0 < self._count == len(self._masses) else None
 
 
-def _cast_by_products(points: Floats, kernel: Kernel, least: float, report: Report | None) -> tuple[Indices, NDArray[np.int32]]:
-    """The same pass by inner products, for kernels that know no distance."""
-    owner = np.full(len(points), -1, np.int32)
+def _shadows_by_products(
+    points: Floats, kernel: Kernel, threshold: float, report: Report | None
+) -> tuple[Indices, NDArray[np.int32]]:
+    """The same pass by inner products, for kernels without a distance."""
+    assignments = np.full(len(points), -1, np.int32)
     centres: list[int] = []
     for row in range(len(points)):
-        if owner[row] >= 0:
+        if assignments[row] >= 0:
             continue
         for a, b in row_blocks(points, points.shape[1]):
-            near = kernel.product_gram(points[a:b], points[row : row + 1])[:, 0] > least
-            owner[a:b][near & (owner[a:b] < 0)] = len(centres)
-        owner[row] = len(centres)
+            near = kernel.product_gram(points[a:b], points[row : row + 1])[:, 0] > threshold
+            assignments[a:b][near & (assignments[a:b] < 0)] = len(centres)
+        assignments[row] = len(centres)
         centres.append(row)
         if report is not None:
             report(row + 1, len(points))
-    return np.array(centres, dtype=np.int64), owner
+    return np.array(centres, dtype=np.int64), assignments

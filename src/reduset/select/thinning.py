@@ -1,24 +1,24 @@
 """Kernel thinning (Dwivedi & Mackey 2021) inside the recursion of Compress++ (Shetty, Dwivedi & Mackey 2022).
 
-Halving keeps one of each pair of points by a self-balancing walk, so that the kept half has nearly the mean of the whole: an error
-of order 1/m instead of the 1/√m of a random draw, with equal weights. It costs the square of its input, so it begins with small
-parts. Four parts are put together and halved, until one part of m·2^g points is left. These are halved g times more. Each of the m
-remaining points is then exchanged for a better one: once and among the m·2^g, or on request among all rows while it helps. m·2^r
-rows go in, as many as there are.
+Halving keeps one point of each pair by a self-balancing walk. The kept half has nearly the mean of the whole. With equal weights
+the error is of order 1/m, instead of 1/√m for a random draw. Halving costs the square of its input, so it begins with small parts.
+Four parts are joined and halved, until one part of m·2^g points is left. This part is halved g more times. Each of the m remaining
+points is then exchanged for a better one. By default this is done once, among the m·2^g points. On request it is repeated among all
+rows while it lowers the error. The largest number of the form m·2^r of rows is used.
 
-Rows of unequal weights are drawn by weight first, systematically, so that a row of twice the weight comes twice. If it is chosen
-twice, its weight is twice the others'. The positive and the negative part of a signed mean are thinned separately. O(n·b) kernel
-evaluations a level, b the size of the first parts, and O(n + m²) memory. Longer selections do not contain shorter ones.
+Rows of unequal weights are first drawn systematically by weight, so a row of twice the weight comes twice. If it is chosen twice,
+its weight is doubled. The positive and the negative part of a signed mean are thinned separately. O(n·b) kernel evaluations per
+level, with b points in the first parts, and O(n + m²) memory. Longer selections do not contain shorter ones.
 
 **Exchange** (KT-SWAP of Dwivedi & Mackey 2021) changes one position after the other,
 
     min ‖f − Σₖ uₖ φ(·, x_{t(k)})‖   over the row t(k) of each position k, one position at a time.
 
-All kernel functions have the same norm, so the best row for a position is the one at which uₖ·(f − the sum of the others) is
-largest. The paper goes over the positions once, among the rows that were thinned. Repeated sweeps over all candidates end where no
-exchange helps. From there some positions are given to random rows, a few times over, and improvements are kept. For smooth kernels
-a third to four fifths of the error remains. O(q) kernel evaluations for each position and sweep, or for each change if products are
-stored, with q candidates.
+All kernel functions have the same norm. The best row for a position therefore has the largest uₖ·(f − the sum of the others). The
+paper visits each position once, with the thinned rows as candidates. Repeated sweeps over all candidates end when no exchange
+lowers the error. Then a random subset of the positions gets random rows, a few times, and improvements are kept. For smooth kernels
+the error falls to between a third and four fifths. With q candidates each position needs O(q) kernel evaluations per sweep, or per
+change if products are stored.
 """
 
 from __future__ import annotations
@@ -38,23 +38,27 @@ from reduset.select.contract import Selector, Traversal
 from reduset.select.greedy import candidates
 from reduset.select.random import Clocks
 
-MOST_SWEEPS = 100  # of an exchange that goes on while it helps
-SHAKES, SHAKEN = 2, 4  # how often, and one place of how many, is given to a row at random
-HELD = 1 << 23  # products of the places' rows with all that there are to choose from, which are kept where they are no more
-NOTHING = 1e-14  # of a bump's squared norm: gains below are rounding
+MAX_SWEEPS = 100  # sweeps of an exchange that is repeated while it lowers the error
+PERTURBATIONS, PERTURBED_PART = 2, 4  # number of perturbations; each gives one position in four a random row
+MAX_STORED = 1 << 23  # products of the rows of all positions with all candidates, which are stored up to this number
+MIN_GAIN = 1e-14  # relative to the squared norm of a kernel function: smaller gains are rounding
 
 
 class Exchange:
-    """Places, the rows that have them, and what their sum lacks.
+    """Positions with weights, the points they hold, and the error of the weighted sum at every candidate point.
 
     Parameters
     ----------
-    points : (q, d) to choose from
-    goal : (q,) ⟨f, φ(·, x)⟩ at each, in units where every bump has norm 1
-    at : (m,) which of the points each place has
-    shares : (m,) weights of the places
-    room : (q,) how many places each point may have
-    signs : (q,) of each point, which only places with a share of that sign take; None where all shares are positive
+    points : (q, d) array
+        Candidate points.
+    goal : (q,) array
+        ⟨f, φ(·, x)⟩ at each candidate. The norm of every kernel function is 1.
+    held : (m,) array
+        The candidate at each position.
+    weights : (m,) weights of the positions
+    capacity : (q,) number of positions that may hold each point
+    signs : (q,) array or None
+        Sign of each point. Only positions with a weight of this sign may hold it. None if all weights are positive.
     """
 
     def __init__(
@@ -62,129 +66,129 @@ class Exchange:
         kernel: Kernel,
         points: Array,
         goal: Array,
-        at: Indices,
-        shares: Array,
-        room: NDArray[np.integer],
+        held: Indices,
+        weights: Array,
+        capacity: NDArray[np.integer],
         signs: Array | None = None,
     ) -> None:
-        self.at = at.copy()
-        self._goal, self._shares, self._room, self._signs = goal, shares, room, signs
+        self.held = held.copy()
+        self._goal, self._weights, self._capacity, self._signs = goal, weights, capacity, signs
         self._row = kernel.product_rows(points)
-        # most places keep their row in most sweeps
-        self._held = [self._row(int(one)) for one in at] if len(at) * len(points) <= HELD else None
-        self._rest = kernel.product_sums(points[at], shares, points) - goal  # what is there less what should be
-        self._uses = np.bincount(at, minlength=len(points))
-        full = self._uses >= room
-        self._bars = [np.where(full | (False if signs is None else signs != sign), np.inf, 0.0) for sign in (1, -1)]
+        # Stored products save time, because few positions change in a sweep.
+        self._columns = [self._row(int(point)) for point in held] if len(held) * len(points) <= MAX_STORED else None
+        self._residual = kernel.product_sums(points[held], weights, points) - goal  # the sum − f at each candidate
+        self._uses = np.bincount(held, minlength=len(points))
+        full = self._uses >= capacity
+        self._penalties = [np.where(full | (False if signs is None else signs != sign), np.inf, 0.0) for sign in (1, -1)]
 
     @property
     def error(self) -> float:
         """‖f − the sum‖² − ‖f‖²."""
-        return float(self._shares @ (self._rest - self._goal)[self.at])
+        return float(self._weights @ (self._residual - self._goal)[self.held])
 
-    def sweep(self, most: int, report: Report | None = None) -> None:
-        """Over all places, at most so often; it ends where nothing changes."""
-        for done in range(most):
-            before = self.at.copy()
-            for k in range(len(self.at)):
-                self._take(k)
+    def sweep(self, limit: int, report: Report | None = None) -> None:
+        """Visit all positions at most ``limit`` times, until none changes."""
+        for done in range(limit):
+            before = self.held.copy()
+            for k in range(len(self.held)):
+                self._exchange(k)
             if report is not None:
-                report(done + 1, most)
-            if np.array_equal(self.at, before):
+                report(done + 1, limit)
+            if np.array_equal(self.held, before):
                 break
 
-    def shake(self, rng: np.random.Generator, most: int) -> None:
-        """Give some places to rows at random and go on from there; back where that ends no better."""
-        held = None if self._held is None else self._held.copy()
-        bars = [bar.copy() for bar in self._bars]
-        before, error = (self.at.copy(), self._rest.copy(), self._uses.copy(), held, bars), self.error
-        for k in rng.choice(len(self.at), max(1, len(self.at) // SHAKEN), replace=False):
-            self._take(k, rng.random(len(self._goal)), -np.inf)
-        self.sweep(most)
-        if self.error > error - NOTHING:
-            self.at, self._rest, self._uses, self._held, self._bars = before
+    def perturb(self, rng: np.random.Generator, limit: int) -> None:
+        """Give some positions random points and sweep again. Undo this if the error is not lower."""
+        columns = None if self._columns is None else self._columns.copy()
+        penalties = [penalty.copy() for penalty in self._penalties]
+        before, error = (self.held.copy(), self._residual.copy(), self._uses.copy(), columns, penalties), self.error
+        for k in rng.choice(len(self.held), max(1, len(self.held) // PERTURBED_PART), replace=False):
+            self._exchange(k, rng.random(len(self._goal)), -np.inf)
+        self.sweep(limit)
+        if self.error > error - MIN_GAIN:
+            self.held, self._residual, self._uses, self._columns, self._penalties = before
 
-    def _take(self, k: int, cost: Array | None = None, gain: float = NOTHING) -> None:
-        """The row of least cost for a place, if it is less by ``gain``: by default what is then lacking."""
-        old, share = int(self.at[k]), self._shares[k]
-        column = self._row(old) if self._held is None else self._held[k]
+    def _exchange(self, k: int, cost: Array | None = None, gain: float = MIN_GAIN) -> None:
+        """Give a position the point of least cost if this lowers the cost by ``gain``. The default cost is the error."""
+        old, weight = int(self.held[k]), self._weights[k]
+        column = self._row(old) if self._columns is None else self._columns[k]
         self._use(old, -1)
         if cost is None:
-            cost = self._rest - share * column
-            if share < 0:
+            cost = self._residual - weight * column
+            if weight < 0:
                 np.negative(cost, out=cost)
-        new = int(np.argmin(cost + self._bars[int(share < 0)]))
+        new = int(np.argmin(cost + self._penalties[int(weight < 0)]))
         if new != old and cost[new] < cost[old] - gain:
-            self.at[k], other = new, self._row(new)
-            self._rest += share * (other - column)
-            if self._held is not None:
-                self._held[k] = other
-        self._use(int(self.at[k]), 1)
+            self.held[k], new_column = new, self._row(new)
+            self._residual += weight * (new_column - column)
+            if self._columns is not None:
+                self._columns[k] = new_column
+        self._use(int(self.held[k]), 1)
 
-    def _use(self, point: int, times: int) -> None:
-        """A point has so many places more: where it has no room, and for places of the other sign, it is barred."""
-        self._uses[point] += times
-        full = self._uses[point] >= self._room[point]
-        for bar, sign in zip(self._bars, (1, -1), strict=True):
-            bar[point] = np.inf if full or (self._signs is not None and self._signs[point] != sign) else 0.0
+    def _use(self, point: int, change: int) -> None:
+        """Change the number of positions that hold a point. A full point, or one of the other sign, has an infinite penalty."""
+        self._uses[point] += change
+        full = self._uses[point] >= self._capacity[point]
+        for penalty, sign in zip(self._penalties, (1, -1), strict=True):
+            penalty[point] = np.inf if full or (self._signs is not None and self._signs[point] != sign) else 0.0
 
 
 def swap(kernel: Kernel, points: NDArray[np.floating], pool: Indices, chosen: Indices) -> Indices:
-    """Each chosen row once, for the row of the pool that brings the mean of the chosen closest to that of the pool.
+    """Exchange each chosen row once for the row of the pool that brings the mean of the chosen rows closest to the pool's mean.
 
-    A row is chosen as often as the pool has it, at most.
+    A row is chosen at most as often as it occurs in the pool.
     """
     rows, counts = np.unique(pool, return_counts=True)
-    among = np.asarray(points[rows], np.float64)
-    goal = kernel.product_sums(among, counts / len(pool), among)
-    shares = np.full(len(chosen), 1.0 / len(chosen))
-    places = Exchange(kernel, among, goal, np.searchsorted(rows, chosen), shares, counts)
-    places.sweep(1)
-    return np.asarray(rows[places.at])
+    distinct = np.asarray(points[rows], np.float64)
+    goal = kernel.product_sums(distinct, counts / len(pool), distinct)
+    weights = np.full(len(chosen), 1.0 / len(chosen))
+    exchange = Exchange(kernel, distinct, goal, np.searchsorted(rows, chosen), weights, counts)
+    exchange.sweep(1)
+    return np.asarray(rows[exchange.held])
 
 
 def swap_among_all(
-    mean: KernelMean, chosen: Indices, shares: Array, sweeps: int, rng: np.random.Generator, report: Report | None = None
+    mean: KernelMean, chosen: Indices, weights: Array, sweeps: int, rng: np.random.Generator, report: Report | None = None
 ) -> Indices:
-    """Each chosen row, ``sweeps`` times over at most, for the row that brings their sum closest to the mean of all.
+    """Exchange each chosen row, at most ``sweeps`` times, for the row that brings the weighted sum closest to the mean of all rows.
 
-    To choose from are all rows or, of many, thousands drawn by weight (`candidates`). A row has one place, or as many as its own
-    weight is worth.
+    The candidates are all rows, or thousands drawn by weight if there are more (`candidates`). In a uniform mean a row holds one
+    position. Otherwise it holds at most its own weight divided by the smallest weight of a position, rounded up.
     """
-    found = candidates(mean, len(chosen), np.unique(chosen), rng)
-    at = np.searchsorted(found.rows, chosen)
+    pool = candidates(mean, len(chosen), np.unique(chosen), rng)
+    held = np.searchsorted(pool.rows, chosen)
     if mean.is_uniform:
-        room, signs = np.ones(len(found.rows), np.int64), None
+        capacity, signs = np.ones(len(pool.rows), np.int64), None
     else:
-        own = mean.weights[found.rows]
-        room, signs = np.ceil(np.abs(own) / np.abs(shares).min()).astype(np.int64), np.sign(own)
-    places = Exchange(mean.kernel, found.points, found.values, at, shares, room, signs)
-    places.sweep(sweeps, report)
-    for _ in range(SHAKES if sweeps > 1 else 0):
-        places.shake(rng, sweeps)
-    return np.asarray(found.rows[places.at])
+        row_weights = mean.weights[pool.rows]
+        capacity, signs = np.ceil(np.abs(row_weights) / np.abs(weights).min()).astype(np.int64), np.sign(row_weights)
+    exchange = Exchange(mean.kernel, pool.points, pool.values, held, weights, capacity, signs)
+    exchange.sweep(sweeps, report)
+    for _ in range(PERTURBATIONS if sweeps > 1 else 0):
+        exchange.perturb(rng, sweeps)
+    return np.asarray(pool.rows[exchange.held])
 
 
-ROUNDS = 3  # g: halvings after the levels, at least
-SHORTEST = 8  # of the first parts
-TOGETHER = 1 << 11  # points that a thread halves at a time
-PIECE = 1 << 9  # pairs of points under a kernel without coordinates that are balanced together
-FAR = 1e3  # bandwidths: float32 coordinates are good for less
-FAILURE = 0.5  # δ, shared out over all pairs
+MIN_FINAL_HALVINGS = 3  # g
+MIN_PART = 8  # points in the first parts
+POINTS_PER_TASK = 1 << 11  # points that a thread halves at a time
+PAIRS_PER_MATRIX = 1 << 9  # pairs that are balanced together under a kernel without coordinates
+SINGLE_RANGE = 1e3  # largest coordinate in bandwidths for which float32 suffices
+DELTA = 0.5  # probability of failure δ, divided among all pairs
 
 
 @dataclass(frozen=True)
 class Thinning(Selector):
-    """Rows that, with equal weights, have nearly the mean of all.
+    """Rows with nearly the mean of all rows when they have equal weights.
 
     Parameters
     ----------
     rows : int or None
-        The rows that go in, at most: the first of a random order. None for all.
+        Largest number of rows used, the first in a random order. None uses all rows.
     swaps : bool or int
-        Exchange the rows further, for those of all rows that bring their mean closest to that of all, until no exchange helps; a
-        number is how many times over, at most. For whoever needs equal weights: of smooth kernels their error is then a third to
-        four fifths, in some times the time. Other weights, solved for, make up for more.
+        Exchange the selected rows further, among all rows, until no exchange brings their mean closer to the mean of all rows. A
+        number sets the largest number of sweeps. This is useful for equal weights. For smooth kernels the error falls to between a
+        third and four fifths, and the selection takes several times longer. Optimal weights reduce the error more.
 
     Examples
     --------
@@ -207,20 +211,22 @@ class Thinning(Selector):
 
     def __post_init__(self) -> None:
         if self.rows is not None:
-            object.__setattr__(self, "rows", _validate.whole(self.rows, "rows", 1, way_out="None looks at all"))
+            object.__setattr__(self, "rows", _validate.whole(self.rows, "rows", 1, way_out="None uses all rows"))
         if not isinstance(self.swaps, bool | np.bool_):
-            object.__setattr__(self, "swaps", _validate.whole(self.swaps, "swaps", 1, way_out="True goes on while it helps"))
+            object.__setattr__(
+                self, "swaps", _validate.whole(self.swaps, "swaps", 1, way_out="True continues while the error falls")
+            )
 
     def begin(self, mean: KernelMean, rng: np.random.Generator) -> Traversal:
-        sweeps = (MOST_SWEEPS if self.swaps else 0) if isinstance(self.swaps, bool | np.bool_) else self.swaps
+        sweeps = (MAX_SWEEPS if self.swaps else 0) if isinstance(self.swaps, bool | np.bool_) else self.swaps
         return _Thinned(mean, self.rows, sweeps, rng)
 
 
 class _Thinned(Traversal):
     nested = False
 
-    def __init__(self, mean: KernelMean, most: int | None, sweeps: int, rng: np.random.Generator) -> None:
-        self._mean, self._most, self._sweeps, self._rng = mean, most, sweeps, rng
+    def __init__(self, mean: KernelMean, limit: int | None, sweeps: int, rng: np.random.Generator) -> None:
+        self._mean, self._limit, self._sweeps, self._rng = mean, limit, sweeps, rng
         self._rows: Indices = np.empty(0, np.int64)
         self._weights: Array = np.empty(0)
 
@@ -234,37 +240,37 @@ class _Thinned(Traversal):
     def extend(self, size: int, report: Report | None = None) -> None:
         mean = self._mean
         size = min(size, mean.size if mean.is_uniform else int(np.count_nonzero(mean.weights)))
-        parts = self._places(size)
-        thinned = np.concatenate([self._thin(places, among, report) for among, _, places in parts])
-        shares = np.concatenate([np.full(places, mass / places) for _, mass, places in parts])
+        parts = self._parts(size)
+        thinned = np.concatenate([self._thin(count, rows, report) for rows, _, count in parts])
+        equal = np.concatenate([np.full(count, mass / count) for _, mass, count in parts])
         if self._sweeps:
-            thinned = swap_among_all(mean, thinned, shares, self._sweeps, self._rng, report)
-        chosen, place = np.unique(thinned, return_inverse=True)
-        weights = np.asarray(np.bincount(place, shares), np.float64)
-        if len(chosen) < size:  # rows chosen twice leave places free: others take them, without a weight of their own
+            thinned = swap_among_all(mean, thinned, equal, self._sweeps, self._rng, report)
+        chosen, position = np.unique(thinned, return_inverse=True)
+        weights = np.asarray(np.bincount(position, equal), np.float64)
+        if len(chosen) < size:  # Rows of weight zero fill the selection if rows were chosen twice.
             more = Clocks(mean, np.where(np.isin(np.arange(mean.size), chosen), 0.0, mean.magnitudes), self._rng)
             more.extend(size - len(chosen))
             chosen = np.concatenate([chosen, more.indices])
             weights = np.concatenate([weights, np.zeros(len(more.indices))])
         self._rows, self._weights = chosen, weights
 
-    def _places(self, size: int) -> list[tuple[Indices | None, float, int]]:
-        """The rows of either sign (None for all), their mass, and how many places they get by it; those without are left out."""
+    def _parts(self, size: int) -> list[tuple[Indices | None, float, int]]:
+        """For each sign the rows (None for all), their summed weight and the number of atoms. Signs without atoms are omitted."""
         mean = self._mean
         if mean.is_uniform:
             return [(None, mean.mass, size)]
-        up, down = mean.weights > 0, mean.weights < 0
-        share = size * float(mean.magnitudes[up].sum()) / mean.total
-        places = int(np.clip(round(share), size - np.count_nonzero(down), np.count_nonzero(up)))
+        positive, negative = mean.weights > 0, mean.weights < 0
+        proportional = size * float(mean.magnitudes[positive].sum()) / mean.total
+        n_positive = int(np.clip(round(proportional), size - np.count_nonzero(negative), np.count_nonzero(positive)))
         return [
             (None if part.all() else np.flatnonzero(part), float(mean.weights[part].sum()), count)
-            for part, count in ((up, places), (down, size - places))
+            for part, count in ((positive, n_positive), (negative, size - n_positive))
             if count
         ]
 
-    def _thin(self, size: int, among: Indices | None, report: Report | None) -> Indices:
-        """``size`` of these rows (None for all), some perhaps more than once where weights differ."""
-        drawn = self._draw(among, self._mean.size if self._most is None else max(self._most, size))
+    def _thin(self, size: int, subset: Indices | None, report: Report | None) -> Indices:
+        """``size`` of these rows (None for all). If weights differ, a row may occur more than once."""
+        drawn = self._draw(subset, self._mean.size if self._limit is None else max(self._limit, size))
         points, held = held_rows(self._mean.atoms, drawn)
         rows = held.astype(np.int64, copy=False)
         levels, part = _plan(len(rows), size)
@@ -281,67 +287,68 @@ class _Thinned(Traversal):
         swapped = swap(self._mean.kernel, points, pool, chosen)
         return swapped if points is self._mean.atoms else np.unique(drawn)[swapped]
 
-    def _draw(self, among: Indices | None, most: int) -> Indices:
-        """The first rows of a random order; where weights differ, as many drawn systematically by weight."""
+    def _draw(self, subset: Indices | None, limit: int) -> Indices:
+        """The first rows of a random order. If weights differ, rows are drawn systematically by weight."""
         mean, rng = self._mean, self._rng
         if mean.is_uniform:
-            return random_rows(mean.size, min(most, mean.size), rng).astype(np.int64)
-        rows = np.arange(mean.size) if among is None else among
+            return random_rows(mean.size, min(limit, mean.size), rng).astype(np.int64)
+        rows = np.arange(mean.size) if subset is None else subset
         magnitudes = mean.magnitudes[rows]
         if magnitudes.min() == magnitudes.max():
-            return np.asarray(rng.permutation(rows))[:most]
+            return np.asarray(rng.permutation(rows))[:limit]
         ends = np.cumsum(magnitudes)
-        places = (np.arange(len(rows)) + rng.random()) * (ends[-1] / len(rows))
-        drawn = np.minimum(np.searchsorted(ends, places, side="right"), len(rows) - 1)
-        return np.asarray(rng.permutation(rows[drawn]))[:most]
+        quantiles = (np.arange(len(rows)) + rng.random()) * (ends[-1] / len(rows))
+        drawn = np.minimum(np.searchsorted(ends, quantiles, side="right"), len(rows) - 1)
+        return np.asarray(rng.permutation(rows[drawn]))[:limit]
 
     def _halve(self, atoms: Floats, lists: Indices) -> Indices:
-        """Half of each list of rows, (k, 2p) to (k, p): the lists are shared out among threads."""
-        luck = self._rng.random((len(lists), lists.shape[1] // 2))
-        halved = np.empty(luck.shape, np.int64)
+        """Half of each list of rows, (k, 2p) to (k, p). Threads process different lists."""
+        uniform = self._rng.random((len(lists), lists.shape[1] // 2))
+        halved = np.empty(uniform.shape, np.int64)
 
-        def work(a: int, b: int) -> None:
+        def halve_block(a: int, b: int) -> None:
             points = np.asarray(atoms[lists[a:b].ravel()], np.float64)
-            kept = halve(self._mean.kernel, points, luck[a:b])
+            kept = halve(self._mean.kernel, points, uniform[a:b])
             halved[a:b] = np.take_along_axis(lists[a:b], kept, axis=1)
 
-        tasks = [partial(work, a, b) for a, b in blocks(len(lists), max(1, TOGETHER // lists.shape[1]))]
+        tasks = [partial(halve_block, a, b) for a, b in blocks(len(lists), max(1, POINTS_PER_TASK // lists.shape[1]))]
         run_all(tasks, in_turn=not isinstance(self._mean.kernel, RadialKernel))
         return halved
 
 
 def _plan(n: int, size: int) -> tuple[int, int]:
-    """How many levels of four to one, and how long the first parts, so that size·2^r rows end as a pool of size·2^(r − levels).
+    """Number of levels, each of which turns four parts into one, and length of the first parts.
 
-    As many levels as leave at least `ROUNDS` halvings and parts that are whole and not too short.
+    The levels turn size·2^r rows into a pool of size·2^(r − levels). The number of levels is the largest for which at least
+    `MIN_FINAL_HALVINGS` halvings follow and the first parts have integer lengths of at least `MIN_PART`.
     """
     doublings = int(np.log2(n / size))
     levels, part = 0, size << doublings
-    while doublings - levels > ROUNDS and part % 4 == 0 and part // 4 >= SHORTEST:
+    while doublings - levels > MIN_FINAL_HALVINGS and part % 4 == 0 and part // 4 >= MIN_PART:
         levels, part = levels + 1, part // 4
     return levels, part
 
 
-def halve(kernel: Kernel, points: Array, luck: Array) -> Indices:
-    """Positions (k, p) of half of the points of each of k equally long lists, one below the other: one of each pair (2i, 2i + 1).
+def halve(kernel: Kernel, points: Array, uniform: Array) -> Indices:
+    """Positions (k, p) of half of the points of each of k lists, which keep one point of each pair (2i, 2i + 1).
 
-    ``luck`` (k, p) has a uniform draw for each pair.
+    ``points`` holds the lists of equal length one after the other. ``uniform`` (k, p) has a uniform draw for each pair.
     """
-    lists, pairs = luck.shape
-    confidence = float(np.sqrt(2 * np.log(2 * max(pairs, 1) / FAILURE)))
-    kept = np.empty(luck.shape, np.int64)
+    lists, pairs = uniform.shape
+    confidence = float(np.sqrt(2 * np.log(2 * max(pairs, 1) / DELTA)))
+    kept = np.empty(uniform.shape, np.int64)
     if isinstance(kernel, RadialKernel):
         shape = kernel.product(points.shape[1])
-        # a walk at random needs no more than single precision, where the loops have it
+        # Single precision suffices for a random walk, if the compiled loops support it.
         z = kernel.frame(points, shape).apply(points)
-        z = z.astype(np.float32) if shape.profile.in_single and float(np.abs(z).max()) < FAR else z
-        balance_lists(z, shape.profile, luck, confidence, kept)
+        z = z.astype(np.float32) if shape.profile.in_single and float(np.abs(z).max()) < SINGLE_RANGE else z
+        balance_lists(z, shape.profile, uniform, confidence, kept)
         return kept
     length = len(points) // lists
     signs = np.empty(pairs)
     for k in range(lists):
-        for a, b in blocks(pairs, PIECE):  # in pieces, so that no large matrix is held
-            piece = points[k * length + 2 * a : k * length + 2 * b]
-            balance_products(kernel.product_gram(piece, piece), luck[k, a:b], confidence, signs[a:b])
+        for a, b in blocks(pairs, PAIRS_PER_MATRIX):  # Blocks of pairs keep the matrix small.
+            block = points[k * length + 2 * a : k * length + 2 * b]
+            balance_products(kernel.product_gram(block, block), uniform[k, a:b], confidence, signs[a:b])
         kept[k] = 2 * np.arange(pairs) + (signs < 0)
     return kept
