@@ -58,11 +58,11 @@ def test_intervals_of_all_scales_hold_at_once(kernel, d, monkeypatch):
 def test_the_same_waves_serve_every_bandwidth():
     mean = KernelMean.from_samples(clumps(400, 2, 0), Gaussian(0.5))
     ladders = FrequencyProbe(mean, 0.95, np.random.default_rng(0)).ladders(64, 20)
-    np.testing.assert_allclose(ladders.shares_at(1.0), ladders.shares, atol=1e-12)
+    np.testing.assert_allclose(ladders.log_weights_at(1.0), ladders.log_weights, atol=1e-12)
     waves = ladders.waves(mean.atoms, mean.weights, FrequencyProbe(mean, 0.95, np.random.default_rng(0)).frame)
     for ratio in (0.25, 0.5, 2.0, 4.0):  # of ‖f‖² itself
         wider = KernelMean(mean.atoms, mean.weights, Gaussian(0.5 * ratio))
-        found = float((np.exp(ladders.shares_at(ratio)) * np.abs(waves) ** 2).sum(axis=1).mean())
+        found = float((np.exp(ladders.log_weights_at(ratio)) * np.abs(waves) ** 2).sum(axis=1).mean())
         assert found == pytest.approx(wider.norm() ** 2, rel=0.2)
 
 
@@ -91,7 +91,7 @@ def test_a_smaller_size_has_a_profile_of_its_own():
 
 def test_where_there_is_no_bandwidth_to_change_the_profile_says_so():
     small = compress(clumps(200, 2, 0), FunctionKernel("rbf", gamma=1.0), size=5, rng=0)
-    with pytest.raises(ValueError, match="knows the error at its own scale only"):
+    with pytest.raises(ValueError, match="profile is not available for this result"):
         small.profile()
 
 

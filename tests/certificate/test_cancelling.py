@@ -14,7 +14,7 @@ def difference(n, kernel, shift=0.0, d=2):
 @pytest.mark.parametrize("kernel", [Gaussian(1.0), Laplacian(0.5), FunctionKernel("rbf"), Gaussian(1e-12)], ids=repr)
 @pytest.mark.parametrize("goal", [{"size": 20}, {"tol": 0.1}], ids=str)
 def test_weights_that_cancel_are_refused(kernel, goal):
-    with pytest.raises(ValueError, match=r"weights .*got 200 bumps"):
+    with pytest.raises(ValueError, match=r"weights .*got 200 signed weights"):
         compress(difference(100, kernel), rng=0, **goal)
 
 

@@ -42,7 +42,7 @@ def test_the_interval_holds_the_true_distance_nearly_always(kernel):
 def test_any_two_of_the_same_kernel_have_the_same_ladders():
     one, other = FrequencyLadders.of_kernel(Gaussian(1.0), 3), FrequencyLadders.of_kernel(Gaussian(1.0), 3)
     np.testing.assert_array_equal(one.climbing, other.climbing)
-    np.testing.assert_array_equal(one.shares, other.shares)
+    np.testing.assert_array_equal(one.log_weights, other.log_weights)
 
 
 @pytest.mark.parametrize(
@@ -59,5 +59,5 @@ def test_waves_of_parts_add_up_to_those_of_the_whole_from_any_origin(kernel):
 
 def test_the_same_mean_is_at_no_distance():
     ladders = FrequencyLadders.of_kernel(Gaussian(1.0), 2)
-    found = ladders.measure(np.zeros(ladders.shares.shape, complex), 2.0)
+    found = ladders.measure(np.zeros(ladders.log_weights.shape, complex), 2.0)
     assert (found.square, found.low, found.high) == (0.0, 0.0, 0.0)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from reduset import Gaussian, KernelMean, Laplacian, Matern, Student, compress
-from reduset.certificate.by_frequencies import MOST_AXES, FrequencyProbe
+from reduset.certificate.by_frequencies import MAX_AXES, FrequencyProbe
 from reduset.certificate.rule import ExactProbe
 
 COLUMNS = 4000
@@ -63,9 +63,9 @@ def test_the_error_is_measured_as_in_the_space_that_the_rows_span(kernel):
 
 
 def test_ladders_along_axes_climb_the_widest_columns_where_these_are_many():
-    X = np.random.default_rng(0).normal(size=(20, 2 * MOST_AXES)) * np.linspace(1, 2, 2 * MOST_AXES)
+    X = np.random.default_rng(0).normal(size=(20, 2 * MAX_AXES)) * np.linspace(1, 2, 2 * MAX_AXES)
     mean = KernelMean.from_samples(X, Laplacian(1000.0, metric="cityblock"))
     climbing = FrequencyProbe(mean, 0.95, np.random.default_rng(0)).ladders(8, 5).climbing
     climbs = np.flatnonzero(climbing.any(axis=0))
-    assert len(climbs) == MOST_AXES
-    assert climbs.mean() > MOST_AXES
+    assert len(climbs) == MAX_AXES
+    assert climbs.mean() > MAX_AXES

@@ -1,6 +1,6 @@
-"""How much was lost: the certificate, the bounds that hold before measuring, and the probes that measure.
+"""The error of a compression: the certificate, the a-priori bounds, and the probes that measure the error.
 
-A new way to measure is a class beside these and a line in the rule that chooses (`rule`).
+A new way to measure is a new class here and a line in `rule`, which selects the probe.
 May import: mean, kernels, weights, `_engine`.
 """
 

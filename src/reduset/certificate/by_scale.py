@@ -1,12 +1,15 @@
-"""The error at every scale: one result looked at with bandwidths other than its own, from the waves that are there anyway.
+"""The error of one result at every bandwidth, from Fourier sums that were computed for its own bandwidth.
 
-A bandwidth s times as wide has a spectrum s times as narrow, so the same waves re-weighted (`FrequencyLadders.shares_at`) tell
+A bandwidth s times as wide has a spectrum s times as narrow. The same Fourier sums with other importance weights
+(`FrequencyLadders.log_weights_at`) therefore estimate, at every bandwidth s,
 
-    e(s)² = ‖f − f_m‖² / ‖f‖²    at every bandwidth s,    ‖f‖² = ‖f_m‖² + E(|f̂|² − |f̂_m|²)
+    e(s)² = ‖f − f_m‖² / ‖f‖²,    ‖f‖² = ‖f_m‖² + E(|f̂|² − |f̂_m|²)
 
-where ‖f_m‖² is exact and the rest small where f_m is near; where not, ‖f‖² comes from pairs of rows, whose sums were taken before.
-No further look at the data is needed. The intervals of all scales hold at once: their width is a quantile of the largest deviation,
-by multipliers on the ladders, which are independent (Chernozhukov, Chetverikov & Kato 2013). And none leaves what is certain,
+‖f_m‖² is exact, and the expectation is small if f_m is close to f. Otherwise ‖f‖² comes from sums over pairs of rows that were
+computed before. No further pass over the data is needed.
+
+The intervals hold simultaneously at all scales. Their width is a quantile of the largest deviation, from a multiplier bootstrap
+over the independent ladders (Chernozhukov, Chetverikov & Kato 2013). Intervals are cut off at the certain limits
 |‖f‖ − ‖f_m‖| ≤ ‖f − f_m‖ ≤ ‖f‖ + ‖f_m‖.
 """
 
@@ -29,18 +32,18 @@ from reduset.mean import KernelMean
 from reduset.mixture.component_mean import SmallMean, pieces_of
 from reduset.mixture.pieces import ComponentPieces, Pieces, own_sums_of
 
-STEPS = 2  # scales an octave
-WIDENED = 1.2  # over the normal width: the terms of lattices and of fine scales are skewed
+STEPS = 2  # scales per octave
+WIDENED = 1.2  # factor on normal intervals, because the terms of lattices and of fine scales are skewed
 DRAWS, SEED = 2000, 20131
-FEW_ROWS, MANY_ROWS = 384, 4096  # whose pairs are looked at
+PAIR_ROWS = 384, 4096  # the pairs of these numbers of rows estimate ‖f‖²
 EPSILON = float(np.finfo(np.float64).eps)
 MASS_ROUNDING = 1e-12
-ROWS_A_STEP = 512
-MANY_ATOMS = 4096  # from which ‖f_m‖² is computed in single precision, to 1e-5: less than its share of the interval
-SORTED_BY = 64  # columns that order atoms for a search; ties only cost a comparison
-HARDLY = 0.25  # of a bandwidth: directions in which data spread less do not count
-EFFECTIVE = 0.25  # of the ladders: with a smaller effective number, few of them decide the error
-THIN_WIDER = 2**0.25  # times the own bandwidth, above which directions without ladders are measured at too fine a scale
+BLOCK_ROWS = 512
+MANY_ATOMS = 4096  # from this number on, ‖f_m‖² is computed in single precision; its error of 1e-5 is below the interval
+SORT_COLUMNS = 64  # columns that order atoms for a search; ties only cost a comparison
+MAX_THIN = 0.25  # of a bandwidth; directions with a smaller spread are neglected
+MIN_EFFECTIVE = 0.25  # of the ladders; with a smaller effective number, a few ladders dominate the estimate
+MAX_WIDER = 2**0.25  # times the kernel's bandwidth; above it, directions without ladders are measured at too fine a scale
 
 
 @dataclass(frozen=True)
@@ -49,14 +52,21 @@ class ErrorProfile:
 
     Attributes
     ----------
-    bandwidths : (k,) from coarse to fine
-    relative_errors : (k,) ‖f − f_m‖ / ‖f‖ at each bandwidth
-    intervals : (k, 2) simultaneous confidence intervals
-    random_rows : (k,) root mean square error of as many random rows
-    noise : (k,) sampling error of the data themselves, root mean square
-    confidence : of the intervals
-    limit : the error as the bandwidth goes to infinity, |1 − Σα / Σw|; it and the error at the coarsest bandwidth bound the errors
-        in between
+    bandwidths : (k,) array
+        From coarse to fine.
+    relative_errors : (k,) array
+        ‖f − f_m‖ / ‖f‖ at each bandwidth.
+    intervals : (k, 2) array
+        Simultaneous confidence intervals.
+    random_rows : (k,) array
+        Root mean square error of the same number of random rows.
+    noise : (k,) array
+        Sampling error of the data, root mean square.
+    confidence : float
+        Confidence level of the intervals.
+    limit : float
+        The error as the bandwidth goes to infinity, |1 − Σα / Σw|. Errors between the coarsest bandwidth and infinity lie between
+        their errors.
     """
 
     bandwidths: Array
@@ -68,16 +78,16 @@ class ErrorProfile:
     limit: float = 0.0
 
     def finest(self, tol: float) -> float | None:
-        """The smallest bandwidth at which, and at all larger ones, the error is certified to be at most ``tol``; None for none."""
+        """The smallest bandwidth for which the certified error is at most ``tol``, there and at all larger bandwidths; or None."""
         within = np.cumprod(self.intervals[:, 1] <= tol) * (self.limit <= tol)
         return float(self.bandwidths[int(within.sum()) - 1]) if within[0] else None
 
     @classmethod
     def joined(cls, parts: Sequence[ErrorProfile]) -> ErrorProfile:
-        """One of several, from coarse to fine, whose errors are exact: of others the intervals would no longer hold at once."""
+        """One profile of several with exact errors, from coarse to fine. Estimated intervals would not hold simultaneously."""
         bandwidths, errors, intervals, random, noise = (
-            np.concatenate(each)
-            for each in zip(
+            np.concatenate(arrays)
+            for arrays in zip(
                 *((part.bandwidths, part.relative_errors, part.intervals, part.random_rows, part.noise) for part in parts),
                 strict=True,
             )
@@ -91,13 +101,13 @@ class ErrorProfile:
 
 @dataclass(frozen=True)
 class MedianError:
-    """The error at the scale of the data, at which results on the same data can be compared.
+    """The error at the median distance of the data. It makes results on the same data comparable.
 
     Attributes
     ----------
-    relative_error : ‖f − f_m‖ / ‖f‖ at ``bandwidth``
-    bandwidth : the median distance, or the nearest to it at which the error is measured
-    distance : the median distance of the rows
+    relative_error : ‖f − f_m‖ / ‖f‖ at ``bandwidth``.
+    bandwidth : The median distance, or the nearest bandwidth at which the error can be measured.
+    distance : The median distance of the rows.
     """
 
     relative_error: float
@@ -106,18 +116,18 @@ class MedianError:
 
     @property
     def is_exact(self) -> bool:
-        """Whether the error is that at the median distance itself."""
+        """Whether the error is measured at the median distance itself."""
         return self.bandwidth == self.distance
 
 
 class Scales(ABC):
-    """What is known of a large mean at every scale.
+    """A large mean, prepared to measure errors at every scale.
 
     Attributes
     ----------
-    bandwidths : (k,) at which it is told unasked, from coarse to fine
-    certain : whether errors are exact, at a cost for every bandwidth
-    median : the median distance of the rows, with which the search for a bandwidth starts; None if all rows coincide
+    bandwidths : (k,) default bandwidths, from coarse to fine.
+    certain : True if errors are exact, at a cost for every bandwidth.
+    median : The median distance of the rows, where the search for a bandwidth starts. None if all rows coincide.
     """
 
     bandwidths: Array
@@ -125,17 +135,17 @@ class Scales(ABC):
     median: float | None
 
     def nearest(self, bandwidth: float) -> float:
-        """The bandwidth nearest to this one at which errors can be measured."""
+        """The nearest bandwidth at which errors can be measured."""
         return bandwidth
 
     @abstractmethod
     def profile(self, small: SmallMean, bandwidths: Array, confidence: float, random: int) -> ErrorProfile:
-        """The errors of a small mean, and those of ``random`` rows, at bandwidths from coarse to fine."""
+        """The errors of a small mean, and of ``random`` random rows, at bandwidths from coarse to fine."""
 
 
 @dataclass(frozen=True)
 class ExactScales(Scales):
-    """The mean itself, where it has few rows: n²/2 products a scale for ‖f‖², once, and n·m for each small mean."""
+    """The mean itself, for a small number of rows. Each scale costs n²/2 products for ‖f‖², once, and n·m for each small mean."""
 
     mean: KernelMean
     bandwidths: Array
@@ -152,24 +162,24 @@ class ExactScales(Scales):
 
     @cached_property
     def _products(self) -> dict[tuple[float, bytes], Array]:
-        """Of the mean with the atoms looked at last, in the order of their coordinates, by bandwidth and atoms."""
+        """The products of the mean with the latest atoms, sorted by coordinates, by bandwidth and hash of the atoms."""
         return {}
 
     def _kappas(self, atoms: Pieces, kernels: Sequence[RadialKernel]) -> Iterator[Array]:
-        """⟨f, φ(·, c)⟩ at each atom, once for the same atoms in whatever order and with whatever weights; or at each law."""
+        """⟨f, φ(·, c)⟩ at each atom or component. Atoms are cached, regardless of their order and weights."""
         if isinstance(atoms, ComponentPieces):
             yield from (atoms.kappa(KernelMean.unchecked(self.mean.atoms, self.mean.weights, kernel)) for kernel in kernels)
             return
-        order = np.lexsort(atoms.T[-SORTED_BY:])  # of an iterator for each column, 2 kB; ties cost only a look-up
-        places, known = np.ascontiguousarray(atoms[order]), self._products
-        key = hashlib.sha256(places.tobytes()).digest()
-        if known and next(iter(known))[1] != key:
-            known.clear()
+        order = np.lexsort(atoms.T[-SORT_COLUMNS:])  # NumPy allocates 2 kB per column; ties only cost a missed look-up
+        points, cache = np.ascontiguousarray(atoms[order]), self._products
+        key = hashlib.sha256(points.tobytes()).digest()
+        if cache and next(iter(cache))[1] != key:
+            cache.clear()
         for kernel in kernels:
-            if (kernel.width, key) not in known:
-                known[kernel.width, key] = kernel.product_sums(self.mean.atoms, self.mean.weights, places)
+            if (kernel.width, key) not in cache:
+                cache[kernel.width, key] = kernel.product_sums(self.mean.atoms, self.mean.weights, points)
             kappa = np.empty(len(atoms))
-            kappa[order] = known[kernel.width, key]
+            kappa[order] = cache[kernel.width, key]
             yield kappa
 
     def profile(self, small: SmallMean, bandwidths: Array, confidence: float, random: int) -> ErrorProfile:
@@ -186,24 +196,24 @@ class ExactScales(Scales):
             errors[k] = max(square, 0.0) / whole[k]
             rounding[k] = 4 * EPSILON * (mean.total + float(small.magnitudes.sum())) ** 2 / whole[k]
         ends = np.sqrt(np.stack([np.maximum(errors - rounding, 0.0), errors + rounding], axis=1))
-        alone, drawn = _by_chance(whole, mean.mass, squares, random)
+        noise, drawn = _sampling_errors(whole, mean.mass, squares, random)
         limit = missing_mass(mean.mass, small.mass)
-        return ErrorProfile(np.asarray(bandwidths), np.sqrt(errors), ends, drawn, alone, confidence, limit)
+        return ErrorProfile(np.asarray(bandwidths), np.sqrt(errors), ends, drawn, noise, confidence, limit)
 
 
 @dataclass(frozen=True)
 class WaveScales(Scales):
-    """The waves of a large mean, from which its distance to a small one can be told at any bandwidth.
+    """The Fourier sums of a large mean. They determine its distance to a small mean at any bandwidth.
 
     Attributes
     ----------
-    kernel : whose spectrum the ladders have
-    waves : (s, rungs) of the mean
-    mass, squares : Σ w and Σ w² of the mean
-    norms : (k, 2) ‖f‖² with bumps of each of the bandwidths, from pairs of rows, and its relative standard error
-    thin : how far the data spread in directions in which no ladder climbs, in the frame's coordinates
-    hidden : how many of the coarsest bandwidths are not shown by default
-    coarser : the same with the median distance as the kernel's bandwidth, if the ladders do not reach it; else None
+    kernel : The kernel with the spectrum of the ladders.
+    waves : (s, rungs) Fourier sums of the mean.
+    mass, squares : Σ w and Σ w² of the mean.
+    norms : (k, 2) ‖f‖² at each of the bandwidths, from pairs of rows, and its relative standard error.
+    thin : Spread of the data in directions in which no ladder climbs, in the frame's coordinates.
+    hidden : Number of the coarsest bandwidths that are not shown by default.
+    coarser : The same for the median distance as bandwidth, if the ladders do not reach it. Otherwise None.
     """
 
     kernel: RadialKernel
@@ -229,25 +239,25 @@ class WaveScales(Scales):
         rng: np.random.Generator,
         thin: float = 0.0,
     ) -> WaveScales:
-        """For a mean of the same mass whose waves are known, and of which these are all the rows or a fair sample."""
+        """From the Fourier sums of a mean, and all of its rows or a random sample of them with the same mass."""
         kernel = cast(RadialKernel, rows.kernel)
-        norms = square_norms(rows, squares, kernel, own_bandwidths(kernel, ladders.below, ladders.rungs), rng)
+        norms = square_norms(rows, squares, kernel, rung_bandwidths(kernel, ladders.below, ladders.rungs), rng)
         return cls(kernel, ladders, waves, frame, rows.mass, squares, norms, thin, median_distance(rows))
 
     @property
-    def _own(self) -> Array:
-        """The bandwidths that have a rung of their own."""
-        return own_bandwidths(self.kernel, self.ladders.below, self.ladders.rungs)
+    def _rungs(self) -> Array:
+        """The bandwidths of the rungs."""
+        return rung_bandwidths(self.kernel, self.ladders.below, self.ladders.rungs)
 
     @property
     def bandwidths(self) -> Array:  # type: ignore[override]
-        return self._own[self.hidden :]
+        return self._rungs[self.hidden :]
 
     def from_spread(self) -> WaveScales:
-        """The same with a grid that starts at the scale of the data, for ladders that start far above it."""
+        """The same with default bandwidths from the scale of the data, for ladders that start at much larger scales."""
         if self.median is None:
             return self
-        return replace(self, hidden=max(int((self._own >= self.median).sum()) - STEPS, 0))
+        return replace(self, hidden=max(int((self._rungs >= self.median).sum()) - STEPS, 0))
 
     def _measures(self, bandwidth: float) -> bool:
         return measures(self.kernel, self.ladders, bandwidth)
@@ -259,7 +269,7 @@ class WaveScales(Scales):
     def nearest(self, bandwidth: float) -> float:
         if self._measures(bandwidth) or (self.coarser is not None and self.coarser._measures(bandwidth)):
             return bandwidth
-        return float(self._own[np.abs(np.log(self._own / bandwidth)).argmin()])
+        return float(self._rungs[np.abs(np.log(self._rungs / bandwidth)).argmin()])
 
     def profile(self, small: SmallMean, bandwidths: Array, confidence: float, random: int) -> ErrorProfile:
         measured, coarser = np.array([self._measures(float(width)) for width in bandwidths]), self.coarser
@@ -273,88 +283,88 @@ class WaveScales(Scales):
     def _with_coarser(
         self, coarser: WaveScales, far: NDArray[np.bool_], small: SmallMean, bandwidths: Array, confidence: float, random: int
     ) -> ErrorProfile:
-        """The errors at bandwidths of which those ``far`` need other ladders; all intervals hold at once (Bonferroni)."""
-        each = confidence if far.all() else (1 + confidence) / 2
-        parts = [coarser.profile(small, bandwidths[far], each, random)]
+        """The errors if the bandwidths ``far`` need coarser ladders. All intervals hold simultaneously (Bonferroni)."""
+        level = confidence if far.all() else (1 + confidence) / 2
+        parts = [coarser.profile(small, bandwidths[far], level, random)]
         if not far.all():
-            parts.append(self.profile(small, bandwidths[~far], each, random))
+            parts.append(self.profile(small, bandwidths[~far], level, random))
         order = np.argsort(np.concatenate([np.flatnonzero(far), np.flatnonzero(~far)]))
-        errors, intervals, drawn, alone = (
+        errors, intervals, drawn, noise = (
             np.concatenate([getattr(part, name) for part in parts])[order]
             for name in ("relative_errors", "intervals", "random_rows", "noise")
         )
-        return ErrorProfile(bandwidths, errors, intervals, drawn, alone, confidence, parts[0].limit)
+        return ErrorProfile(bandwidths, errors, intervals, drawn, noise, confidence, parts[0].limit)
 
     def _profile(
         self, small: SmallMean, bandwidths: Array, measured: NDArray[np.bool_], confidence: float, random: int
     ) -> ErrorProfile:
-        """The errors by the ladders; where these do not measure them, only the certain ends of the interval are known."""
-        ladders, own = self.ladders, self._own
+        """The errors by the ladders. At bandwidths that are not ``measured``, the interval is only the certain limits."""
+        ladders, rungs = self.ladders, self._rungs
         pieces, missing = pieces_of(small), abs(self.mass - small.mass) > MASS_MISSING * abs(self.mass)
-        # the energy of a difference of much mass is all near frequency 0, so f − f_m = (f − g) + (g − f_m), with g = f_m of the
-        # mass of f: the ladders measure the first part, and the norm of the second is known
+        # The energy of a difference in mass is concentrated near frequency 0. Therefore f − f_m = (f − g) + (g − f_m), where g is
+        # f_m scaled to the mass of f. The ladders measure the first part, and the norm of the second is known.
         scale = self.mass / small.mass if missing and small.mass * self.mass > MASS_MISSING * self.mass**2 else 1.0
-        ours, rest = scale * ladders.waves(pieces, small.weights, self.frame), 1 - 1 / scale
-        apart = self.waves - ours
-        losses = np.abs(apart) ** 2 + 2 * rest * (apart * ours.conj()).real
-        changes = np.abs(self.waves) ** 2 - np.abs(ours) ** 2
-        lost, changed = (np.empty((len(bandwidths), len(ours))) for _ in range(2))
+        small_waves, rest = scale * ladders.waves(pieces, small.weights, self.frame), 1 - 1 / scale
+        differences = self.waves - small_waves
+        error_terms = np.abs(differences) ** 2 + 2 * rest * (differences * small_waves.conj()).real
+        norm_terms = np.abs(self.waves) ** 2 - np.abs(small_waves) ** 2
+        squares, changes = (np.empty((len(bandwidths), len(small_waves))) for _ in range(2))
         for k, width in enumerate(bandwidths):
-            shares = np.exp(ladders.shares_at(width / self.kernel.width))
-            lost[k], changed[k] = (shares * losses).sum(axis=1), (shares * changes).sum(axis=1)
-        theirs = np.array([_square_norm(pieces, small.weights, self.kernel.with_bandwidth(width)) for width in bandwidths])
-        lost += (np.square(rest * scale) * theirs)[:, None]
-        pairs = np.exp(np.interp(np.log(bandwidths), np.log(own[::-1]), np.log(self.norms[::-1, 0])))
-        unsure = np.interp(np.log(bandwidths), np.log(own[::-1]), self.norms[::-1, 1])
-        near = scale**2 * theirs + changed.mean(axis=1)
-        by_pairs = unsure * pairs < _standard_errors(changed, ladders.kinds)
-        whole = np.where(by_pairs | (near <= 0), pairs, near)
+            weights = np.exp(ladders.log_weights_at(width / self.kernel.width))
+            squares[k], changes[k] = (weights * error_terms).sum(axis=1), (weights * norm_terms).sum(axis=1)
+        small_norms = np.array([_square_norm(pieces, small.weights, self.kernel.with_bandwidth(width)) for width in bandwidths])
+        squares += (np.square(rest * scale) * small_norms)[:, None]
+        pairs = np.exp(np.interp(np.log(bandwidths), np.log(rungs[::-1]), np.log(self.norms[::-1, 0])))
+        pair_errors = np.interp(np.log(bandwidths), np.log(rungs[::-1]), self.norms[::-1, 1])
+        by_ladders = scale**2 * small_norms + changes.mean(axis=1)
+        by_pairs = pair_errors * pairs < _standard_errors(changes, ladders.kinds)
+        whole = np.where(by_pairs | (by_ladders <= 0), pairs, by_ladders)
         with np.errstate(divide="ignore", invalid="ignore"):
-            influence = np.nan_to_num(lost / lost.mean(axis=1, keepdims=True))
-            influence -= np.where(by_pairs, 0.0, 1 / whole)[:, None] * changed
-            errors = np.sqrt(np.maximum(lost.mean(axis=1), 0.0) / whole)
-            norm = np.sqrt(theirs / whole)
-        width = _simultaneous(influence, np.where(by_pairs, unsure, 0.0), ladders.kinds, confidence)
+            influence = np.nan_to_num(squares / squares.mean(axis=1, keepdims=True))
+            influence -= np.where(by_pairs, 0.0, 1 / whole)[:, None] * changes
+            errors = np.sqrt(np.maximum(squares.mean(axis=1), 0.0) / whole)
+            norm = np.sqrt(small_norms / whole)
+        width = _simultaneous(influence, np.where(by_pairs, pair_errors, 0.0), ladders.kinds, confidence)
         width[~measured | missing] = np.inf
-        width[self.thin * self.kernel.width > HARDLY * bandwidths] = np.inf  # there what is thin counts, and no ladder climbs in it
+        width[self.thin * self.kernel.width > MAX_THIN * bandwidths] = np.inf  # no ladder climbs in directions that matter here
         with np.errstate(over="ignore", invalid="ignore"):
             ends = np.stack([errors * np.exp(-width / 2), np.where(np.isinf(width), np.inf, errors * np.exp(width / 2))], axis=1)
-        slack = np.where(by_pairs, unsure, 1.0) * norm
+        slack = np.where(by_pairs, pair_errors, 1.0) * norm
         intervals = np.clip(ends, np.maximum(np.abs(1 - norm) - slack, 0.0)[:, None], (1 + norm + slack)[:, None])
-        alone, drawn = _by_chance(whole, self.mass, self.squares, random)
+        noise, drawn = _sampling_errors(whole, self.mass, self.squares, random)
         limit = missing_mass(self.mass, small.mass)
-        return ErrorProfile(np.asarray(bandwidths), np.clip(errors, *intervals.T), intervals, drawn, alone, confidence, limit)
+        return ErrorProfile(np.asarray(bandwidths), np.clip(errors, *intervals.T), intervals, drawn, noise, confidence, limit)
 
 
 def measures(kernel: RadialKernel, ladders: FrequencyLadders, bandwidth: float) -> bool:
     """Whether ladders of a kernel measure the error at another bandwidth.
 
-    They do at those of their rungs, and between these if the effective number of ladders, (Σw)² / Σw² (Kish), is large enough.
+    They do at the bandwidths of the rungs. Between them, the effective number of ladders, (Σw)² / Σw² (Kish), must be large enough.
     """
-    if np.isclose(own_bandwidths(kernel, ladders.below, ladders.rungs), bandwidth, rtol=1e-9, atol=0).any():
+    if np.isclose(rung_bandwidths(kernel, ladders.below, ladders.rungs), bandwidth, rtol=1e-9, atol=0).any():
         return True
     ratio = bandwidth / kernel.width
-    if ladders.thin and ratio > THIN_WIDER:
+    if ladders.thin and ratio > MAX_WIDER:
         return False
-    return _effective(ladders.shares_at(ratio)) >= EFFECTIVE
+    return _effective(ladders.log_weights_at(ratio)) >= MIN_EFFECTIVE
 
 
 def reaches(kernel: RadialKernel, ladders: FrequencyLadders, bandwidth: float) -> bool:
-    """Whether ladders of a kernel measure the error at a bandwidth that is not above those of their rungs."""
-    coarsest = own_bandwidths(kernel, ladders.below, ladders.rungs)[0]
+    """Whether ladders of a kernel measure the error at a bandwidth, which must not exceed the bandwidths of their rungs."""
+    coarsest = rung_bandwidths(kernel, ladders.below, ladders.rungs)[0]
     return bool(bandwidth <= coarsest * (1 + 1e-9)) and measures(kernel, ladders, bandwidth)
 
 
-def _effective(shares: Array) -> float:
-    """The effective number of ladders, as a proportion of them, from the logarithms of their weights, (s, rungs)."""
-    weights = np.exp(shares - shares.max()).sum(axis=1)
+def _effective(log_weights: Array) -> float:
+    """The effective number of ladders, as a proportion of all ladders, from log-weights (s, rungs)."""
+    weights = np.exp(log_weights - log_weights.max()).sum(axis=1)
     return float(weights.sum() ** 2 / (len(weights) * (weights @ weights)))
 
 
 def median_distance(rows: KernelMean) -> float | None:
-    """The bandwidth that the median rule gives these rows, in the coordinates of their kernel; None if (nearly) all coincide."""
+    """The bandwidth of the median rule for these rows, in the coordinates of their kernel; None if (nearly) all rows coincide."""
     atoms = rows.atoms
-    if all(bool((some.min(axis=0) == some.max(axis=0)).all()) for some in (atoms[:64], atoms)):
+    if all(bool((part.min(axis=0) == part.max(axis=0)).all()) for part in (atoms[:64], atoms)):
         return None
     try:
         width = replace(cast(RadialKernel, rows.kernel), bandwidth="median").resolve(atoms, rows.magnitudes).width
@@ -364,7 +374,7 @@ def median_distance(rows: KernelMean) -> float | None:
 
 
 def missing_mass(mass: float, small: float) -> float:
-    """|1 − Σα / Σw|, the error as the bandwidth goes to infinity; rounding errors of a sum are not counted."""
+    """|1 − Σα / Σw|, the error as the bandwidth goes to infinity; 0 if the difference is within the rounding of a sum."""
     missing = abs(mass - small)
     if missing <= MASS_ROUNDING * max(abs(mass), abs(small)):
         return 0.0
@@ -372,62 +382,62 @@ def missing_mass(mass: float, small: float) -> float:
 
 
 def sum_of_squares(weights: Array) -> float:
-    """Σ w², without a copy of weights that are one number."""
+    """Σ w², without expanding equal weights that are stored as one number."""
     return len(weights) * float(weights[0]) ** 2 if weights.strides == (0,) else float(np.einsum("i,i->", weights, weights))
 
 
-def own_bandwidths(kernel: RadialKernel, below: int, rungs: int) -> Array:
-    """The bandwidths whose spectra are rungs of ladders of which so many lie below the kernel's own, from coarse to fine."""
+def rung_bandwidths(kernel: RadialKernel, below: int, rungs: int) -> Array:
+    """The bandwidths of the rungs of ladders, from coarse to fine. ``below`` rungs lie below the spectrum of the kernel."""
     steps = np.arange(STEPS * (rungs - 1) + 1)
     return np.asarray(kernel.width * 2.0 ** (below - steps / STEPS))
 
 
-def _by_chance(whole: Array, mass: float, squares: float, random: int) -> tuple[Array, Array]:
-    """How far a sample is from its law, and so many rows drawn from it from the sample, in the mean square, relative to ‖f‖."""
+def _sampling_errors(whole: Array, mass: float, squares: float, random: int) -> tuple[Array, Array]:
+    """The sampling error of the rows and the error of ``random`` rows drawn from them, both root mean square, relative to ‖f‖."""
     if mass == 0:
         return np.zeros(len(whole)), np.zeros(len(whole))
-    alone = np.sqrt(np.clip(mass**2 - whole, 0.0, None) * squares / mass**2 / whole)
-    return alone, alone * np.sqrt(max(mass**2 / squares / random - 1, 0.0))
+    noise = np.sqrt(np.clip(mass**2 - whole, 0.0, None) * squares / mass**2 / whole)
+    return noise, noise * np.sqrt(max(mass**2 / squares / random - 1, 0.0))
 
 
 def _square_norm(pieces: Pieces, weights: Array, kernel: RadialKernel) -> float:
-    """‖f‖² with bumps of another bandwidth, each of norm 1; every pair of atoms once."""
+    """‖f‖² in units where every kernel function has norm 1. Every pair of atoms is evaluated once."""
     if isinstance(pieces, ComponentPieces):
         return float(weights @ own_sums_of(kernel, pieces, weights))
     precision: Precision = "auto" if len(pieces) >= MANY_ATOMS else "double"
     total = 0.0
-    for a, b in blocks(len(pieces), ROWS_A_STEP):
-        there = kernel.product_sums(pieces[a:b], weights[a:b], pieces[a:], precision)
-        there[b - a :] *= 2
-        total += float(weights[a:] @ there)
+    for a, b in blocks(len(pieces), BLOCK_ROWS):
+        values = kernel.product_sums(pieces[a:b], weights[a:b], pieces[a:], precision)
+        values[b - a :] *= 2
+        total += float(weights[a:] @ values)
     return total
 
 
 def square_norms(mean: KernelMean, squares: float, kernel: RadialKernel, bandwidths: Array, rng: np.random.Generator) -> Array:
-    """‖f‖² at every bandwidth from pairs of different rows drawn by |w|, and their relative standard errors, (k, 2)."""
+    """‖f‖² at every bandwidth from pairs of different rows drawn by |w|, and the relative standard errors, (k, 2)."""
     total = mean.total
-    few, many = np.unique(mean.draw_rows(FEW_ROWS, rng)), np.unique(mean.draw_rows(MANY_ROWS, rng))
-    signs, theirs = np.sign(mean.weights[few]), np.sign(mean.weights[many])
-    both = np.isin(few, many)  # pairs of a row with itself, whose product is 1
-    sums, some, others = np.empty((len(bandwidths), len(few))), mean.atoms[few], mean.atoms[many]
+    first, second = (np.unique(mean.draw_rows(count, rng)) for count in PAIR_ROWS)
+    signs, second_signs = np.sign(mean.weights[first]), np.sign(mean.weights[second])
+    both = np.isin(first, second)  # the product of a row with itself is 1
+    sums, queries, others = np.empty((len(bandwidths), len(first))), mean.atoms[first], mean.atoms[second]
     for k, width in enumerate(bandwidths):
-        there = kernel.with_bandwidth(width).product_sums(others, theirs, some)
-        sums[k] = (there * signs - both) / np.maximum(len(many) - both, 1)
-    apart = max(total**2 - squares, 0.0)  # the weight of pairs of different rows
-    values = squares + apart * sums.mean(axis=1)
-    errors = apart * sums.std(axis=1, ddof=1) / np.sqrt(len(few)) if len(few) > 1 else np.zeros(len(bandwidths))
+        products = kernel.with_bandwidth(width).product_sums(others, second_signs, queries)
+        sums[k] = (products * signs - both) / np.maximum(len(second) - both, 1)
+    pair_weight = max(total**2 - squares, 0.0)  # of all pairs of different rows
+    values = squares + pair_weight * sums.mean(axis=1)
+    errors = pair_weight * sums.std(axis=1, ddof=1) / np.sqrt(len(first)) if len(first) > 1 else np.zeros(len(bandwidths))
     values = np.maximum(values, 1e-300)
     return np.stack([values, errors / values], axis=1)
 
 
 def _standard_errors(terms: Array, kinds: int) -> Array:
-    """Of the means of rows of terms, (k, s), drawn from so many laws, as many from each."""
+    """The standard errors (k,) of the means of terms (k, s), drawn in equal numbers from ``kinds`` distributions."""
     families = terms.reshape(len(terms), kinds, -1)
     return np.asarray(np.sqrt(families.var(axis=2, ddof=1).sum(axis=1) / families.shape[2]) / kinds)
 
 
 def _simultaneous(influence: Array, others: Array, kinds: int, confidence: float) -> Array:
-    """Half the width of intervals that hold at once, (k,), from what each ladder adds, (k, s), and errors of other sources."""
+    """Half the width of simultaneous intervals, (k,), from the influence of each ladder, (k, s), and errors of other sources."""
     families = influence.reshape(len(influence), kinds, -1)
     centred = (families - families.mean(axis=2, keepdims=True)).reshape(len(influence), -1)
     lengths = np.linalg.norm(centred, axis=1, keepdims=True)
@@ -437,12 +447,12 @@ def _simultaneous(influence: Array, others: Array, kinds: int, confidence: float
 
 
 def bandwidth_where(bandwidths: Array, errors: Array, level: float) -> float | None:
-    """The finest bandwidth at which, and at every coarser one, errors are within a level, interpolated; None if there is none."""
+    """The smallest bandwidth, interpolated, for which errors are at most ``level``, there and at all larger bandwidths; or None."""
     within = int(np.cumprod(errors <= level).sum())
     if within == 0:
         return None
     if within == len(bandwidths) or errors[within - 1] <= 0:
         return float(bandwidths[within - 1])
     logs, widths = np.log(errors), np.log(bandwidths)
-    share = (np.log(level) - logs[within - 1]) / (logs[within] - logs[within - 1])
-    return float(np.exp(widths[within - 1] + share * (widths[within] - widths[within - 1])))
+    fraction = (np.log(level) - logs[within - 1]) / (logs[within] - logs[within - 1])
+    return float(np.exp(widths[within - 1] + fraction * (widths[within] - widths[within - 1])))

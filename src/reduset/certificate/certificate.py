@@ -1,4 +1,4 @@
-"""Certificates: how much a compression lost, measured, and what was certain before measuring."""
+"""Certificates: the measured error of a compression, and bounds that hold before measuring."""
 
 from __future__ import annotations
 
@@ -14,43 +14,55 @@ from reduset.mean import KernelMean
 from reduset.mixture.component_mean import SmallMean
 
 DENSITY_ROWS = 256
-ROUNDING = 1e-3  # of an exact error, beyond which its interval is shown
-NO_THEOREM = "does not apply, since ν is negative"  # which can happen for kernels with negative inner products
-METHODS = {  # every way to measure that a certificate can name, in words
+ROUNDING = 1e-3  # the relative width above which the interval of an exact error is shown
+NO_THEOREM = "does not apply, since ν is negative"  # possible for kernels with negative inner products
+METHODS = {  # the methods that a certificate can name, and their descriptions
     "exact": "computed exactly, from every pair of rows",
-    "frequencies": "measured on random waves, each over all rows",
+    "frequencies": "measured at random frequencies, each over all rows",
     "rows": "measured on a sample of rows",
-    "sample": "measured on a fair sample of the rows that came",
+    "sample": "measured on a random sample of the rows of the stream",
     "components": "measured on a sample of the components",
 }
 
 
 @dataclass(frozen=True)
 class Certificate:
-    """What a compression lost.
+    """The error of a compression.
 
     Attributes
     ----------
-    relative_error : ‖f − f_m‖ / ‖f‖, measured (not squared)
-    interval : its confidence interval, at ``confidence``
-    method : how it was measured: a name in `METHODS`
-    norm : ‖f‖ as measured along the way
-    energy : C = ‖φ(·, x)‖², the unit of the incoherence
-        In many dimensions a density's C may leave the range of floating point, and norm, bounds and incoherence with it: the
-        relative error does not.
-    bound : an upper bound on ‖f − f_m‖, certain before any measuring
-    theorem_bound : the same by Theorem 1 of the 2017 paper, never below ``bound``; None where it is not known, and where
-        ``incoherence`` is negative, since the theorem does not hold there
-    sup_bound : an upper bound on the largest |f(x) − f_m(x)|; None in "l2", whose norm bounds no single value
-    incoherence : ν, the smallest over all points of the largest inner product with an atom
-        It is negative where a kernel has negative inner products and some point has one with every atom; ``bound`` holds all the
-        same.
-    log_density_change : the largest |log f_m − log f| seen on a sample of the data, for densities; else None
-    negative_mass : the share of the small mean's Σ|w| that is negative
-        Where it is not 0, the weights of the atoms in some region do not add up to the share of the data that lies there.
-    bandwidth : of the kernel, the scale at which the error was measured; None for a kernel without one
-    radius : the covering radius, the largest distance of a point to its nearest atom, in units of the data (of the kernel's scales
-        or covariance, where it has any): no point, however rare, is farther from all atoms; None where it is not known
+    relative_error : float
+        ‖f − f_m‖ / ‖f‖, measured (not squared).
+    interval : (float, float)
+        Confidence interval of the relative error, at level ``confidence``.
+    confidence : float
+    method : str
+        How the error was measured: a name in `METHODS`.
+    norm : float
+        Estimate of ‖f‖ from the same measurement.
+    energy : float
+        C = ‖φ(·, x)‖², the unit of the incoherence. In many dimensions a density's C may leave the range of floating point. Norm,
+        bounds and incoherence then do so too, and the relative error does not.
+    bound : float or None
+        Upper bound on ‖f − f_m‖ that holds before measuring.
+    theorem_bound : float or None
+        Bound of Theorem 1 of the 2017 paper, never below ``bound``. None if it is unknown, or if ``incoherence`` is negative,
+        because the theorem then does not hold.
+    sup_bound : float or None
+        Upper bound on the largest |f(x) − f_m(x)|. None in "l2", because that norm bounds no single value.
+    incoherence : float or None
+        ν, the smallest value over all points of the largest inner product with an atom. It is negative if some point has a negative
+        inner product with every atom. ``bound`` still holds then.
+    log_density_change : float or None
+        For densities, the largest |log f_m − log f| on a sample of the data.
+    negative_mass : float
+        Proportion of Σ|w| of the small mean that is negative. If it is not 0, the weights of the atoms in a region do not add up to
+        the proportion of the data in this region.
+    radius : float or None
+        Covering radius: the largest distance of any point to its nearest atom, in units of the data, or of the kernel's scales or
+        covariance if it has them. None if it is unknown.
+    bandwidth : float or None
+        Bandwidth at which the error was measured. None for a kernel without a bandwidth.
     """
 
     relative_error: float
@@ -70,7 +82,7 @@ class Certificate:
 
     @classmethod
     def of_nothing_lost(cls, mean: KernelMean) -> Certificate:
-        """For a mean that stands for itself; ‖f‖ is not computed, which would cost n²."""
+        """The certificate of a mean that represents itself. ‖f‖ is not computed, because this would cost n²."""
         energy = exponential(mean.kernel.log_energy(mean.dimension))
         width = bandwidth_of(mean.kernel)
         return cls(0.0, (0.0, 0.0), 1.0, "exact", float("nan"), energy, 0.0, 0.0, 0.0, energy, None, radius=0.0, bandwidth=width)
@@ -89,8 +101,8 @@ class Certificate:
             lines.append("WORSE THAN THE ZERO FUNCTION, whose error is 100 %")
         rows = [Row("error", lines, "The measured distance ‖f − f_m‖ relative to ‖f‖.", asdict(self))]
         if self.bound is not None and 0 < self.norm < np.inf:
-            at_most = percent(self.bound / self.norm)
-            lines = [f"{at_most} of ‖f‖ at most, before measuring" if self.bound < self.norm else f"above 100 %: {at_most} of ‖f‖"]
+            limit = percent(self.bound / self.norm)
+            lines = [f"{limit} of ‖f‖ at most, before measuring" if self.bound < self.norm else f"above 100 %: {limit} of ‖f‖"]
             if self.incoherence is not None and 0 < self.energy < np.inf:
                 lines[0] += f" (incoherence ν/C {self.incoherence / self.energy:.3g})"
                 if self.incoherence < 0:
@@ -104,7 +116,7 @@ class Certificate:
             text = f"changed by {amount} at most on {DENSITY_ROWS} sampled points"
             rows.append(Row("density", text, "The largest change of the density."))
         if self.negative_mass > 0:
-            text = f"{percent(self.negative_mass)} of the weights: sums of them are not proportions of the data"
+            text = f"{percent(self.negative_mass)} of the weights, so their sums are not proportions of the data"
             rows.append(Row("negative", text, "The proportion of Σ|w| with a negative sign."))
         return Description("Certificate", tuple(rows))
 
@@ -113,26 +125,26 @@ class Certificate:
 
 
 def bandwidth_of(kernel: Kernel) -> float | None:
-    """The bandwidth of a kernel; None for a function, which has none."""
+    """The bandwidth of a kernel; None for a function kernel."""
     return kernel.width if isinstance(kernel, RadialKernel) else None
 
 
 def at_bandwidth(bandwidth: float | None) -> str:
-    """A bandwidth as the end of a phrase, " at bandwidth 0.5"; empty for None, of a kernel without one."""
+    """A bandwidth as the end of a phrase, " at bandwidth 0.5"; empty for None."""
     return "" if bandwidth is None else f" at bandwidth {bandwidth:.3g}"
 
 
 def negative_share(weights: Array) -> float:
-    """Of Σ|w|, what is negative."""
+    """The proportion of Σ|w| that is negative."""
     total = float(np.abs(weights).sum())
     return float(np.maximum(-weights, 0.0).sum()) / total if total > 0 else 0.0
 
 
 def log_density_change(full: KernelMean, small: SmallMean, rng: np.random.Generator) -> float | None:
-    """The largest |log f_m − log f| on a sample of the data; None where f is no density."""
+    """The largest |log f_m − log f| on a sample of the data; None if f is not a density."""
     if not getattr(full.kernel, "normalized", False) or full.stored_weights.min() < 0:
         return None
     queries = full.atoms[np.unique(full.draw_rows(min(DENSITY_ROWS, full.size), rng))]
-    shown = small.log_density(queries, "double") if isinstance(small, type(full)) else small.log_density(queries)
-    change = np.abs(shown - full.log_density(queries, "double"))
+    approximated = small.log_density(queries, "double") if isinstance(small, type(full)) else small.log_density(queries)
+    change = np.abs(approximated - full.log_density(queries, "double"))
     return float(np.nan_to_num(change, nan=np.inf).max())

@@ -1,15 +1,14 @@
-"""What probes are used for besides compressions: certificates of given small means, the check of the norm, and surrogates.
+"""Other uses of probes: certificates of given small means, the check of the norm, and surrogates.
 
-**Certificates between means** of so many atoms that their Gram matrix would not fit. The distance is measured. Neither energies nor
-bounds are computed, and ‖f‖² is estimated as the mean of the small mean's products at atoms drawn by weight. O(n·s) for s
-frequencies.
+**Certificates between means** with too many atoms for a Gram matrix. The distance is measured. Neither energies nor bounds are
+computed. ‖f‖² is estimated as the mean of the small mean's products at atoms drawn by weight. O(n·s) for s frequencies.
 
-**Cancelling weights.** If ‖f‖ is 0 up to rounding, there is nothing to compare an error with. ‖f‖² is measured by frequencies,
-whose terms are squares, down to some ε·Σ|w|. Kernels without frequencies are evaluated at all rows if there are few. One pass over
-the data, for signed means only.
+**Cancelling weights.** If ‖f‖ is 0 up to rounding, a relative error is not defined. ‖f‖² is measured by frequencies down to about
+ε·Σ|w|, because their terms are squares. Kernels without a spectrum are evaluated at all rows, up to `EXACT_UP_TO` rows. One pass
+over the data, for signed means only.
 
-**Surrogates** are means of a few thousand atoms that replace a large mean which is evaluated repeatedly: rows drawn by weight, and
-the best weights for them up to a small ridge. O(n·N + N³/3), once, in single precision where that is faster. The distance of a
+**Surrogates** are means of a few thousand atoms that replace a large mean which is evaluated repeatedly. Their atoms are rows drawn
+by weight, with the best weights up to a small ridge. O(n·N + N³/3), once, in single precision if that is faster. The distance of a
 surrogate to the original is measured like any other.
 """
 
@@ -35,22 +34,25 @@ NORM_ROWS = 1024
 
 
 def certificate_between(full: KernelMean, small: KernelMean, kernel: RadialKernel, rng: np.random.Generator) -> Certificate:
-    """How far ``small`` is from ``full``, both of ``kernel``, of equal mass and without negative weights."""
+    """The certificate of ``small`` as an approximation to ``full``: both with ``kernel``, equal mass and non-negative weights."""
     probe = probe_for(full, CONFIDENCE, rng)
     atoms = np.asarray(small.atoms, np.float64)
-    # frequencies, which measure means of equal mass, need no values at the atoms
+    # For means of equal mass, this probe uses frequencies, which need no values at the atoms.
     values: Array = np.empty(0) if isinstance(probe, EitherProbe) else kernel.product_sums(full.atoms, full.weights, atoms)
-    found = probe.measure(atoms, small.weights, values)
+    measured = probe.measure(atoms, small.weights, values)
     drawn = small.draw_rows(NORM_ROWS, rng)
     products = kernel.product_sums(small.atoms, small.weights, atoms[drawn])
     whole, half = float(products.mean()), two_sided(CONFIDENCE) * float(products.std(ddof=1)) / np.sqrt(NORM_ROWS)
     energy = exponential(kernel.log_energy(full.dimension))
     return replace(
         Certificate.of_nothing_lost(full),
-        relative_error=float(np.sqrt(found.square / whole)),
-        interval=(float(np.sqrt(found.low / (whole + half))), float(np.sqrt(found.high / max(whole - half, products.min())))),
+        relative_error=float(np.sqrt(measured.square / whole)),
+        interval=(
+            float(np.sqrt(measured.low / (whole + half))),
+            float(np.sqrt(measured.high / max(whole - half, products.min()))),
+        ),
         confidence=CONFIDENCE,
-        method=found.method,
+        method=measured.method,
         norm=float(np.sqrt(whole * energy)),
         bound=None,
         theorem_bound=None,
@@ -60,30 +62,30 @@ def certificate_between(full: KernelMean, small: KernelMean, kernel: RadialKerne
     )
 
 
-ZERO_NORM = 64 * float(np.finfo(np.float64).eps)  # of Σ|w|: a norm of rounding alone
+ZERO_NORM = 64 * float(np.finfo(np.float64).eps)  # smaller norms, relative to Σ|w|, are rounding
 
 
 def require_norm(mean: KernelMean) -> None:
-    """Refuse a mean whose bumps cancel."""
+    """Raise `ValueError` if the kernel functions of a mean cancel."""
     if not mean.stored_weights.min() < 0 < mean.stored_weights.max():
         return
     total = mean.total
-    share = _norm(mean) / total
-    if share <= ZERO_NORM:
+    proportion = _norm(mean) / total
+    if proportion <= ZERO_NORM:
         raise ValueError(
-            f"weights must not cancel: the norm of the mean is {share:.2g} of the sum of |weights|, which is rounding, got "
-            f"{mean.size:,} bumps of both signs that add up to nothing, and nothing to compare an error with; "
-            "compress the positive and the negative part by themselves"
+            f"weights must not cancel, got {mean.size:,} signed weights for which the norm of the mean is {proportion:.2g} of the "
+            "sum of |weights|, which is rounding error, so that a relative error is not defined; compress the positive and the "
+            "negative part separately"
         )
 
 
 def _norm(mean: KernelMean) -> float:
-    """‖f‖ in units where every bump has norm 1, infinite where it is not looked at."""
-    nothing = np.asarray(mean.atoms[:1], np.float64), np.zeros(1), np.zeros(1)
+    """‖f‖ in units where every kernel function has norm 1; infinite if it is not computed."""
+    zero = np.asarray(mean.atoms[:1], np.float64), np.zeros(1), np.zeros(1)
     if isinstance(mean.kernel, RadialKernel):
         probe = FrequencyProbe(mean, CONFIDENCE, np.random.default_rng(0))
         if probe.resolved:
-            return float(np.sqrt(probe.glance(*nothing).square))
+            return float(np.sqrt(probe.glance(*zero).square))
     if mean.size > EXACT_UP_TO:
         return np.inf
     square = float(mean.weights @ mean.kernel.product_sums(mean.atoms, mean.weights, mean.atoms))
@@ -95,7 +97,7 @@ RIDGE, FINE_RIDGE = 1e-7, 1e-11
 
 
 def surrogate(mean: KernelMean, size: int, rng: np.random.Generator, fine: bool = False) -> KernelMean:
-    """A mean of at most ``size`` atoms close to the one given; the one given where it is that small.
+    """A mean of at most ``size`` atoms close to a given mean; the given mean itself if it is small enough.
 
     ``fine`` sums in double precision and shrinks the ridge to match.
     """
@@ -114,12 +116,12 @@ def surrogate(mean: KernelMean, size: int, rng: np.random.Generator, fine: bool 
 def distance_from(mean: KernelMean, other: KernelMean, rng: np.random.Generator) -> float:
     """The upper end of the interval of ‖mean − other‖ / ‖other‖."""
     kappa = mean.kernel.product_sums(mean.atoms, mean.weights, other.atoms)
-    gap = probe_for(mean, CONFIDENCE, rng).glance(np.asarray(other.atoms, np.float64), other.weights, kappa).high
+    distance = probe_for(mean, CONFIDENCE, rng).glance(np.asarray(other.atoms, np.float64), other.weights, kappa).high
     square = float(other.weights @ other.kernel.product_sums(other.atoms, other.weights, other.atoms))
-    return float(np.sqrt(gap / square)) if square > 0 else np.inf
+    return float(np.sqrt(distance / square)) if square > 0 else np.inf
 
 
 def close_surrogate(mean: KernelMean, size: int, within: float, rng: np.random.Generator) -> KernelMean:
-    """A surrogate whose measured distance is within that share of its norm; the mean itself where that is not reached."""
+    """A surrogate within a relative distance ``within`` of the mean; the mean itself if the surrogate is not close enough."""
     smaller = surrogate(mean, size, rng)
     return smaller if distance_from(mean, smaller, rng) <= within else mean

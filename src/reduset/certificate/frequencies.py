@@ -1,13 +1,13 @@
-"""Ladders of frequencies: ‖f − f'‖² from the waves of two means, without a difference of nearly equal numbers.
+"""Ladders of frequencies: ‖f − f'‖² from the Fourier sums of two means, without a difference of nearly equal numbers.
 
     ‖f − f'‖² = C·E|f̂(ω) − f̂'(ω)|²,   ω drawn from the kernel's spectrum,   f̂(ω) = Σᵢ wᵢ exp(i ω·zᵢ)
 
-The energy of a difference may sit where the spectrum seldom goes, so each draw is a ladder ω, 2ω, 4ω, … that spans all scales, each
-rung re-weighted by spectrum over mixture of the laws of all rungs. The waves are sums over points: they can be added up chunk by
-chunk, and those of two parts of the data added together, as long as the ladders are the same. `of_kernel` depends on nothing but
-the kernel and the dimension, so that any two who use the same kernel have the same.
+The energy of a difference may lie at frequencies that are rare under the spectrum. Therefore each draw is a ladder ω, 2ω, 4ω, …
+that spans all scales. Each rung has the importance weight spectrum / mixture of the distributions of all rungs. The Fourier sums f̂
+(`waves`) are sums over points, so they can be computed by chunks. The sums of two data sets can be added if their ladders are
+equal. The ladders of `of_kernel` depend only on the kernel and the dimension.
 
-All in units where every bump has norm 1.
+All values are in units where every kernel function has norm 1.
 """
 
 from __future__ import annotations
@@ -29,26 +29,26 @@ from reduset.mixture.pieces import ComponentPieces
 
 Waves = NDArray[np.complex128]
 
-SAFETY = 1.1  # the interval's width over the normal one: estimated variances of skewed terms run a little low
-COUNT, DEEP = 64, 12  # ladders for any data, and the octaves they start below the spectrum's own scale
+SAFETY = 1.1  # factor on normal intervals, because estimated variances of skewed terms are slightly too small
+COUNT, OCTAVES_BELOW = 64, 12  # ladders for any data, and the octaves that they start below the scale of the spectrum
 SEED = 20171
-ROOM = 1 << 15  # numbers of a block of frequencies
-MASS_MISSING = 0.1  # of the mass: of a difference of so much, waves see too little (`rule.rows_needed`)
+BLOCK_ENTRIES = 1 << 15  # numbers in a block of frequencies
+MASS_MISSING = 0.1  # largest difference in mass, relative, that frequencies measure well (`rule.rows_needed`)
 
 
 @dataclass(frozen=True)
 class FrequencyLadders:
-    """Frequencies in the coordinates of the kernel's product, and how much each counts.
+    """Frequencies in the coordinates of the kernel's product, and their importance weights.
 
     Attributes
     ----------
-    spectrum : whose draws they are
-    below : how many rungs lie below the spectrum's own scale
-    climbing : (s, d) the lowest rung of what doubles from rung to rung
-    late : (s, d) the lowest rung of what doubles from the rung ``release`` on; None where nothing does
-    shares : (s, rungs) log of spectrum / mixture at each
-    kinds : how many laws the ladders are drawn from, as many from each, one after the other
-    thin : how many directions never climb, because the data hardly move in them
+    spectrum : The distribution of the frequencies.
+    below : Number of rungs below the scale of the spectrum.
+    climbing : (s, d) lowest rung of the part that doubles from rung to rung.
+    late : (s, d) lowest rung of the part that doubles from rung ``release`` on. None if there is no such part.
+    log_weights : (s, rungs) log of spectrum / mixture.
+    kinds : Number of proposal distributions. The ladders of each come one after the other, the same number from each.
+    thin : Number of directions that never climb, because the data hardly vary in them.
     """
 
     spectrum: Spectrum
@@ -56,17 +56,17 @@ class FrequencyLadders:
     climbing: Array
     late: Array | None
     release: int
-    shares: Array
+    log_weights: Array
     kinds: int
     thin: int = 0
 
     @property
     def rungs(self) -> int:
-        return int(self.shares.shape[1])
+        return int(self.log_weights.shape[1])
 
     @staticmethod
     def of_kernel(kernel: RadialKernel, dimension: int) -> FrequencyLadders:
-        """For whatever data may come: from far below the spectrum's own scale to its end, in all directions alike."""
+        """The ladders for any data: from 12 octaves below the scale of the spectrum to its end, in all directions equally."""
         return _of_spectrum(kernel.spectrum(dimension))
 
     @classmethod
@@ -80,48 +80,48 @@ class FrequencyLadders:
         rungs: int,
         rng: np.random.Generator,
     ) -> FrequencyLadders:
-        """FrequencyLadders that climb in the directions ``wide``, half of them from either start.
+        """Ladders that climb in the directions ``wide``, half of them from each of the two starts.
 
         Parameters
         ----------
-        wide : an orthonormal basis (d, k); None for all directions
-        starts : scales of the lowest rungs, in units of the spectrum's own
-        below : how many rungs lie below the spectrum's own scale
+        wide : An orthonormal basis (d, k); None for all directions.
+        starts : Scales of the lowest rungs, in units of the scale of the spectrum.
+        below : Number of rungs below the scale of the spectrum.
         """
         half, k = count // 2, spectrum.dimension if wide is None else wide.shape[1]
-        # with many columns these are larger than the data, so that they are changed in place
+        # With many columns these arrays are larger than the data, so they are changed without a copy.
         rest = spectrum.draw(2 * half, rng)
         climbing = rest.copy() if wide is None else (rest @ wide) @ wide.T
         rest -= climbing
         climbing *= np.repeat(starts, half)[:, None]
-        # a power law is wide in all directions at once, so above its own scale they all climb; other laws not
+        # A spectrum with power-law tails is wide in all directions at once. Above its scale, all directions therefore climb.
         release = below if spectrum.heavy else rungs
         climbed = 2.0 ** np.maximum(0, np.arange(rungs) - release)
         s, t = np.array([(start * 2.0**j, climbed[j]) for start in starts for j in range(rungs)]).T[:, :, None]
         volumes = k * np.log(s) + (spectrum.dimension - k) * np.log(t)
-        # a rung in the units of another's law depends on how far they are apart: powers of 2 scale without rounding
+        # The density of a rung under the distribution of another depends on their difference only, since powers of 2 scale exactly.
         origins = np.array(starts)[:, None, None]
-        known: dict[tuple[int, float], Array] = {}
-        for apart in range(1 - rungs, rungs):
-            further = np.unique([climbed[j] / climbed[j - apart] for j in range(max(0, apart), min(rungs, rungs + apart))])
-            laws = np.empty((len(starts), len(further), len(climbing)))
-            for a, b in blocks(len(climbing), max(1, ROOM // (spectrum.dimension * len(starts) * len(further)))):
-                within = (climbing[a:b] / origins * 2.0**apart)[:, None] + rest[a:b] * further[:, None, None]
-                found = spectrum.proposal_log_density(within.reshape(-1, spectrum.dimension))
-                laws[:, :, a:b] = found.reshape(len(starts), len(further), -1)
-            known.update(((apart, ratio), laws[:, i]) for i, ratio in enumerate(further))
-        shares = np.empty((len(climbing), rungs))
+        densities: dict[tuple[int, float], Array] = {}
+        for steps in range(1 - rungs, rungs):
+            ratios = np.unique([climbed[j] / climbed[j - steps] for j in range(max(0, steps), min(rungs, rungs + steps))])
+            proposals = np.empty((len(starts), len(ratios), len(climbing)))
+            for a, b in blocks(len(climbing), max(1, BLOCK_ENTRIES // (spectrum.dimension * len(starts) * len(ratios)))):
+                scaled = (climbing[a:b] / origins * 2.0**steps)[:, None] + rest[a:b] * ratios[:, None, None]
+                values = spectrum.proposal_log_density(scaled.reshape(-1, spectrum.dimension))
+                proposals[:, :, a:b] = values.reshape(len(starts), len(ratios), -1)
+            densities.update(((steps, ratio), proposals[:, i]) for i, ratio in enumerate(ratios))
+        log_weights = np.empty((len(climbing), rungs))
         for j in range(rungs):
-            laws = np.stack([known[j - i, climbed[j] / climbed[i]] for i in range(rungs)], axis=1).reshape(len(s), -1) - volumes
-            at = _by_blocks(spectrum, climbing, rest, 2.0**j, climbed[j])
-            shares[:, j] = at - np.logaddexp.reduce(laws) + np.log(2.0)
+            proposals = np.stack([densities[j - i, climbed[j] / climbed[i]] for i in range(rungs)], axis=1).reshape(len(s), -1)
+            target = _by_blocks(spectrum, climbing, rest, 2.0**j, climbed[j])
+            log_weights[:, j] = target - np.logaddexp.reduce(proposals - volumes) + np.log(2.0)
         return cls(
             spectrum,
             below,
             climbing,
             None if k == spectrum.dimension else rest,
             release,
-            shares,
+            log_weights,
             2,
             0 if spectrum.heavy else spectrum.dimension - k,
         )
@@ -137,32 +137,34 @@ class FrequencyLadders:
         rungs: int,
         rng: np.random.Generator,
     ) -> FrequencyLadders:
-        """For a product of power laws, whose weight lies along the axes: far out in one coordinate, near 0 in the others.
+        """For a product of densities with power-law tails. Its weight lies along the axes: one large coordinate, the others near 0.
 
-        Half of the ladders climb in all coordinates at once, half in a single one, the others at the spectrum's own scale.
+        Half of the ladders climb in all coordinates at once. The others climb in one coordinate, with the other coordinates at the
+        scale of the spectrum.
         """
-        each = count // 4
-        climbs = np.zeros((4 * each, spectrum.dimension), np.bool_)
-        climbs[np.ix_(np.arange(2 * each), axes)] = True
-        climbs[np.arange(2 * each, 4 * each), rng.choice(axes, 2 * each)] = True
-        drawn = spectrum.draw(4 * each, rng)
-        climbing, rest = np.tile(np.repeat(starts, each), 2)[:, None] * drawn * climbs, drawn * ~climbs
+        quarter = count // 4
+        climbs = np.zeros((4 * quarter, spectrum.dimension), np.bool_)
+        climbs[np.ix_(np.arange(2 * quarter), axes)] = True
+        climbs[np.arange(2 * quarter, 4 * quarter), rng.choice(axes, 2 * quarter)] = True
+        drawn = spectrum.draw(4 * quarter, rng)
+        climbing, rest = np.tile(np.repeat(starts, quarter), 2)[:, None] * drawn * climbs, drawn * ~climbs
         scale = np.array([start * 2.0**j for start in starts for j in range(rungs)])[:, None]
         up, still = (np.ascontiguousarray(part.T[axes])[:, None] for part in (climbing, rest))  # (axes, 1, s)
-        # what climbs depends on how far two rungs are apart, since powers of 2 scale without rounding, and what stays on the law
-        units, apart = up[:, :, None] / np.array(starts)[:, None, None], 2.0 ** np.arange(1 - rungs, rungs)[:, None]
-        rising, staying = spectrum.log_densities(units * apart), spectrum.log_densities(still / scale)
-        shares = np.empty((len(climbing), rungs))
+        # Densities of climbing coordinates depend on the difference of two rungs only, since powers of 2 scale exactly.
+        units, steps = up[:, :, None] / np.array(starts)[:, None, None], 2.0 ** np.arange(1 - rungs, rungs)[:, None]
+        rising, staying = spectrum.log_densities(units * steps), spectrum.log_densities(still / scale)
+        log_weights = np.empty((len(climbing), rungs))
         for j in range(rungs):
-            laws = rising[:, :, j : j + rungs][:, :, ::-1].reshape(len(axes), len(scale), -1)  # of rung 0, 1, …
-            own = spectrum.log_densities(up * 2.0**j + still)
-            shares[:, j] = _share(np.where(climbs.T[axes][:, None], laws, staying) - np.log(scale) - own)
-        return cls(spectrum, below, climbing, rest, rungs, shares, 4)
+            proposals = rising[:, :, j : j + rungs][:, :, ::-1].reshape(len(axes), len(scale), -1)  # of rung 0, 1, …
+            target = spectrum.log_densities(up * 2.0**j + still)
+            log_ratios = np.where(climbs.T[axes][:, None], proposals, staying) - np.log(scale) - target
+            log_weights[:, j] = _log_weights(log_ratios)
+        return cls(spectrum, below, climbing, rest, rungs, log_weights, 4)
 
     def waves(self, points: Floats | ComponentPieces, weights: Floats, frame: Frame) -> Waves:
-        """(s, rungs) sums over the points, at every rung; the frame's centre is the origin of the angles.
+        """(s, rungs) Fourier sums over the points at every frequency. The frame's centre is the origin of the angles.
 
-        Those of a component are the wave of its centre, damped by its spread: exp(iω·c − ½ωᵀSω).
+        A component contributes the term of its centre, damped by its spread: exp(iω·c − ½ωᵀSω).
         """
         if isinstance(points, ComponentPieces):
             return np.stack([self._damped(points, weights, frame, rung) for rung in range(self.rungs)], axis=1)
@@ -178,33 +180,33 @@ class FrequencyLadders:
         return climbed if self.late is None else climbed + self.late * 2.0 ** max(0, rung - self.release)
 
     def turned(self, waves: Waves, shift: Array) -> Waves:
-        """The waves of points after an origin moved by −shift, in the frame's coordinates: every angle grows by ω·shift."""
+        """The Fourier sums after the origin moved by −shift, in the frame's coordinates. Every angle grows by ω·shift."""
         angles = (self.climbing @ shift)[:, None] * 2.0 ** np.arange(self.rungs)
         if self.late is not None:
             angles += (self.late @ shift)[:, None] * 2.0 ** np.maximum(0, np.arange(self.rungs) - self.release)
         return np.asarray(waves * np.exp(1j * angles))
 
-    def shares_at(self, ratio: float) -> Array:
-        """The shares for a bandwidth ``ratio`` times as wide: (s, rungs) log of its spectrum / mixture.
+    def log_weights_at(self, ratio: float) -> Array:
+        """The log-weights for a bandwidth ``ratio`` times as wide: (s, rungs) log of its spectrum / mixture.
 
-        In thin directions, in which no ladder climbs, every bandwidth counts as the own one: the data hardly move in them.
+        Thin directions, in which no ladder climbs, keep the original bandwidth, because the data hardly vary in them.
         """
         d, still = self.spectrum.dimension, 1.0 if self.thin else ratio
-        wider, own = np.empty_like(self.shares), np.empty_like(self.shares)
+        wider, original = np.empty_like(self.log_weights), np.empty_like(self.log_weights)
         for j in range(self.rungs):
             climbed, late = 2.0**j, 2.0 ** max(0, j - self.release)
-            own[:, j] = _by_blocks(self.spectrum, self.climbing, self.late, climbed, late)
+            original[:, j] = _by_blocks(self.spectrum, self.climbing, self.late, climbed, late)
             wider[:, j] = _by_blocks(self.spectrum, self.climbing, self.late, ratio * climbed, still * late)
-        return self.shares + wider - own + (d - self.thin) * np.log(ratio)
+        return self.log_weights + wider - original + (d - self.thin) * np.log(ratio)
 
     def measure(self, difference: Waves, quantile: float) -> Measurement:
-        """‖f − f'‖² from the difference of their waves; the interval reaches ``quantile`` standard errors to either side."""
+        """‖f − f'‖² from the difference of their Fourier sums. The interval is ± ``quantile`` standard errors."""
         with np.errstate(divide="ignore"):
-            logs = np.log(np.abs(difference) ** 2) + self.shares
+            logs = np.log(np.abs(difference) ** 2) + self.log_weights
         shift = float(logs.max())
         if not np.isfinite(shift):
             return Measurement(0.0, 0.0, 0.0, "frequencies")
-        terms = np.exp(logs - shift).sum(axis=1).reshape(self.kinds, -1)  # one a ladder: independent, positive
+        terms = np.exp(logs - shift).sum(axis=1).reshape(self.kinds, -1)  # one for each ladder: independent and positive
         mean = float(terms.mean())
         error = float(np.sqrt(terms.var(axis=1, ddof=1).sum() / terms.shape[1])) / self.kinds
         width = quantile * SAFETY * error / mean  # on the scale of the logarithm, because the terms are skewed
@@ -214,35 +216,36 @@ class FrequencyLadders:
 
 def _by_blocks(spectrum: Spectrum, climbing: Array, late: Array | None, up: float, along: float) -> Array:
     """(s,) log-density of the spectrum at up·climbing + along·late, by blocks of ladders."""
-    found = np.empty(len(climbing))
-    for a, b in blocks(len(climbing), max(1, ROOM // spectrum.dimension)):
+    values = np.empty(len(climbing))
+    for a, b in blocks(len(climbing), max(1, BLOCK_ENTRIES // spectrum.dimension)):
         frequencies = climbing[a:b] * up
         if late is not None:
             frequencies += late[a:b] * along
-        found[a:b] = spectrum.log_density(frequencies)
-    return found
+        values[a:b] = spectrum.log_density(frequencies)
+    return values
 
 
 @lru_cache(maxsize=32)
 def _of_spectrum(spectrum: Spectrum) -> FrequencyLadders:
     rng, d = np.random.default_rng(SEED), spectrum.dimension
-    starts, rungs = (2.0**-DEEP, 2.0 ** (0.5 - DEEP)), DEEP + int(np.ceil(spectrum.octaves)) + 1
+    below = OCTAVES_BELOW
+    starts, rungs = (2.0**-below, 2.0 ** (0.5 - below)), below + int(np.ceil(spectrum.octaves)) + 1
     if isinstance(spectrum, ProductSpectrum):
-        return FrequencyLadders.along_axes(spectrum, np.arange(d), COUNT, starts, DEEP, rungs, rng)
-    return FrequencyLadders.spanning(spectrum, None, COUNT, starts, DEEP, rungs, rng)
+        return FrequencyLadders.along_axes(spectrum, np.arange(d), COUNT, starts, below, rungs, rng)
+    return FrequencyLadders.spanning(spectrum, None, COUNT, starts, below, rungs, rng)
 
 
 def two_sided(confidence: float) -> float:
-    """How many standard errors an interval of that confidence reaches to either side."""
+    """The normal quantile of a two-sided interval: 1.96 for a confidence of 0.95."""
     return float(special.ndtri(0.5 + confidence / 2))
 
 
-def _share(further: Array) -> Array:
-    """log of spectrum / mixture of all ladders' laws, which differ from the spectrum in the coordinates that climb alone.
+def _log_weights(log_ratios: Array) -> Array:
+    """log of spectrum / mixture of the proposal distributions, which differ from the spectrum only in coordinates that climb.
 
-    By how much the log-densities of the laws are ``further`` than that of the spectrum, (axes, scales, s).
+    ``log_ratios`` are the log-densities of the proposals minus the log-density of the spectrum, (axes, scales, s).
     """
-    largest = further.max(axis=0)
-    together = further.sum(axis=0)
-    alone = largest + np.log(np.exp(further - largest).mean(axis=0))
-    return np.log(4.0) - np.logaddexp.reduce(np.concatenate([together, alone]))
+    largest = log_ratios.max(axis=0)
+    all_axes = log_ratios.sum(axis=0)
+    one_axis = largest + np.log(np.exp(log_ratios - largest).mean(axis=0))
+    return np.log(4.0) - np.logaddexp.reduce(np.concatenate([all_axes, one_axis]))

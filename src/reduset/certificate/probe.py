@@ -34,8 +34,9 @@ if TYPE_CHECKING:
 class Measurement:
     """A squared distance and the ends of its confidence interval.
 
-    Where points are so far apart that their coordinates are rounded by more than sums are, ``rounding`` is what that may do to the
-    square, and ``whole`` is ‖f‖²: the weights are then not the best, and energy and residual do not add up to it.
+    ``rounding`` and ``whole`` are set if points are so far apart that coordinates are rounded by more than sums are. ``rounding``
+    then bounds the effect on the square and ``whole`` is ‖f‖². The weights are then not the best, so that energy and residual do
+    not add up to ‖f‖².
     """
 
     square: float
@@ -47,49 +48,49 @@ class Measurement:
 
     @classmethod
     def within(cls, square: float, width: float, method: str) -> Measurement:
-        """An estimate with as much on either side; squares are not negative."""
+        """An estimate with a symmetric interval, cut off at 0."""
         return cls(max(square, 0.0), max(square - width, 0.0), max(square + width, 0.0), method)
 
     def plus(self, exact: float) -> Measurement:
-        """After adding an amount that is known exactly."""
+        """The measurement after adding an exactly known amount."""
         return Measurement(self.square + exact, self.low + exact, self.high + exact, self.method, self.rounding, self.whole)
 
 
 class Probe(ABC):
-    """Prepared for one mean."""
+    """A way to measure the distance of one large mean to small means."""
 
     @abstractmethod
     def glance(self, atoms: Pieces, weights: Array, kappa: Array) -> Measurement:
         """A quick estimate, without another pass over the data."""
 
     def scales(self, size: int, rng: np.random.Generator) -> Scales | None:
-        """What is known of the mean at every scale, for compressions to ``size`` atoms; None where nothing is."""
+        """The errors at every scale for compressions to ``size`` atoms; None if they cannot be measured."""
         return None
 
     def measure(self, atoms: Pieces, weights: Array, kappa: Array) -> Measurement:
-        """The estimate that a certificate states; by default the quick one is all there is."""
+        """The estimate that a certificate states; by default the quick estimate."""
         return self.glance(atoms, weights, kappa)
 
 
-FAR_FROM_CENTRE = 1e3  # bandwidths: nearer coordinates are rounded by less than the sums
-LARGEST_SLOPE = 1.0  # slope of g in the coordinates of its product, of every family
-SMOOTH_UP_TO = 1e-4  # distance from which on 1 − g has digits; below, ‖φ(·, 0) − φ(·, ρ)‖ of a smooth g is a multiple of ρ
+FAR_FROM_CENTRE = 1e3  # bandwidths; closer to the centre, coordinates are rounded by less than sums are
+LARGEST_SLOPE = 1.0  # slope of g in the coordinates of its product, for every family
+SMALLEST_DISTANCE = 1e-4  # below it 1 − g has no digits, and ‖φ(·, 0) − φ(·, ρ)‖ of a smooth g is proportional to ρ
 EPS = float(np.finfo(np.float64).eps)
 
 
 def are_far(kernel: Kernel, points: Floats) -> bool:
-    """Whether some points are so far from the others that coordinates are rounded by more than sums are."""
+    """Whether some points are so far from the centre that coordinates are rounded by more than sums are."""
     return isinstance(kernel, RadialKernel) and bool(_lengths(kernel, points).max() > FAR_FROM_CENTRE)
 
 
-def far_square(kernel: Kernel, places: Floats, weights: Array) -> Measurement:
-    """‖Σ v φ(·, x)‖² of all bumps together, in one frame, with the width that rounding of the coordinates has."""
+def far_square(kernel: Kernel, points: Floats, weights: Array) -> Measurement:
+    """‖Σ v φ(·, x)‖² of all kernel functions in one frame. The interval covers the rounding of the coordinates."""
     if not isinstance(kernel, RadialKernel):
-        raise TypeError("only kernels of a distance have coordinates that are rounded")
-    square = float(weights @ kernel.product_sums(places, weights, places))
-    magnitudes, moves = np.abs(weights), 2 * EPS * _lengths(kernel, places)
-    width = _width(kernel, square, magnitudes, moves, places.shape[1])
-    width += 4 * EPS * float(magnitudes.sum()) ** 2  # of the sums
+        raise TypeError(f"the rounding of coordinates is only known for kernels of a distance, got {kernel!r}")
+    square = float(weights @ kernel.product_sums(points, weights, points))
+    magnitudes, moves = np.abs(weights), 2 * EPS * _lengths(kernel, points)
+    width = _width(kernel, square, magnitudes, moves, points.shape[1])
+    width += 4 * EPS * float(magnitudes.sum()) ** 2  # the rounding of the sums
     return Measurement(max(square, 0.0), max(square - width, 0.0), max(square, 0.0) + width, "exact", width)
 
 
@@ -100,12 +101,14 @@ def _lengths(kernel: RadialKernel, points: Floats) -> Array:
 
 
 def _width(kernel: Kernel, square: float, magnitudes: Array, moves: Array, dimension: int) -> float:
-    """How far the square may be off, |v| of all bumps and how far each is moved being given."""
-    moves = np.minimum(moves, 1.0)  # a bump that is moved further is another one
-    gaps = np.sqrt(2 - 2 * kernel.product_at(np.maximum(moves, SMOOTH_UP_TO), dimension)) * np.minimum(moves / SMOOTH_UP_TO, 1.0)
-    rough = moves < SMOOTH_UP_TO
-    # a kernel with a corner changes by the root of ρ, which 1 − g shows down to rounding
-    gaps[rough] = np.maximum(gaps[rough], np.sqrt(np.maximum(2 - 2 * kernel.product_at(moves[rough], dimension) - 8 * EPS, 0.0)))
-    eta = float(magnitudes @ gaps)
+    """The largest change of the square, from |v| of all kernel functions and the distance by which each is moved."""
+    moves = np.minimum(moves, 1.0)  # a kernel function that is moved further counts as a different one
+    changes = np.sqrt(2 - 2 * kernel.product_at(np.maximum(moves, SMALLEST_DISTANCE), dimension))
+    changes *= np.minimum(moves / SMALLEST_DISTANCE, 1.0)
+    close = moves < SMALLEST_DISTANCE
+    # A kernel with a corner changes by the root of ρ, which 1 − g shows down to rounding.
+    rough = np.sqrt(np.maximum(2 - 2 * kernel.product_at(moves[close], dimension) - 8 * EPS, 0.0))
+    changes[close] = np.maximum(changes[close], rough)
+    eta = float(magnitudes @ changes)
     by_pairs = 2 * LARGEST_SLOPE * float(magnitudes.sum()) * float(magnitudes @ moves)
     return min(by_pairs, 2 * eta * float(np.sqrt(max(square, 0.0)) + eta) + eta**2)

@@ -1,11 +1,9 @@
 """Probes by pairs of rows and by a sample of rows, and the rule that selects a probe.
 
-======================  ==============================================================================================
-`ExactProbe`            up to `EXACT_UP_TO` rows: Σᵢ wᵢ r(xᵢ) − Σ αₗ r(cₗ), r = f − f_m, exact up to rounding, O(n²);
-                        below its rounding it hands over to the frequencies
-`FrequencyProbe`        beyond, if the kernel has a spectrum and angles have digits
-`RowProbe`              otherwise: a sample of rows, O(n·s); and if much of the mass is missing (`EitherProbe`)
-======================  ==============================================================================================
+- `ExactProbe`, up to `EXACT_UP_TO` rows: Σᵢ wᵢ r(xᵢ) − Σ αₗ r(cₗ) with r = f − f_m. Exact up to rounding, O(n²). Errors below the
+  rounding are measured by frequencies.
+- `FrequencyProbe`, for more rows, if the kernel has a spectrum and angles have digits.
+- `RowProbe`, otherwise, and if much of the mass is missing (`EitherProbe`). It uses a sample of rows, O(n·s).
 """
 
 from __future__ import annotations
@@ -29,7 +27,7 @@ PROBE_ROWS = 384
 
 
 class RowProbe(Probe):
-    """By a sample of rows, whose values of f are the only pass over the data."""
+    """By a sample of rows. The values of f at these rows take the only pass over the data."""
 
     def __init__(self, mean: KernelMean, confidence: float, rng: np.random.Generator) -> None:
         self._mean, self._rng = mean, rng
@@ -44,7 +42,7 @@ class RowProbe(Probe):
         return rows, mean.kernel.product_sums(mean.atoms, mean.weights, mean.atoms[rows])
 
     def mass_missing(self, weights: Array) -> float:
-        """The mass that weights lack or have too much, as a share of Σ|w|."""
+        """The absolute difference in mass to these weights, as a proportion of Σ|w|."""
         return abs(self._mean.mass - float(weights.sum())) / self._total
 
     def glance(self, atoms: Pieces, weights: Array, kappa: Array) -> Measurement:
@@ -55,13 +53,13 @@ class RowProbe(Probe):
 
 
 def by_rows(
-    kernel: Kernel, places: Floats, values: Array, signs: Array, atoms: Pieces, weights: Array, kappa: Array, quantile: float
+    kernel: Kernel, points: Floats, values: Array, signs: Array, atoms: Pieces, weights: Array, kappa: Array, quantile: float
 ) -> Measurement:
-    """‖f − f_m‖² from the values of f at places drawn by |w|; ``signs`` are those of their weights, times Σ|w|."""
-    terms = signs * (values - sums_of(kernel, atoms, weights, places))
+    """‖f − f_m‖² from the values of f at points drawn by |w|. ``signs`` are the signs of their weights, times Σ|w|."""
+    terms = signs * (values - sums_of(kernel, atoms, weights, points))
     at_atoms = float(weights @ (kappa - own_sums_of(kernel, atoms, weights)))
     square = float(terms.mean()) - at_atoms
-    # and for what was not drawn at all, up to three rows in as many as were
+    # By the rule of three, rows that were not drawn may make up a proportion of 3 / (number of drawn rows).
     width = np.hypot(quantile * float(terms.std(ddof=1)) / np.sqrt(len(terms)), 3 * float(np.abs(terms).max()) / len(terms))
     return Measurement.within(square, width, "rows")
 
@@ -72,14 +70,14 @@ def rows_quantile(confidence: float) -> float:
 
 
 class ExactProbe(Probe):
-    """Exact up to rounding; below the rounding it hands over to the frequencies, which have none to speak of."""
+    """Exact up to rounding. Errors below the rounding are measured by frequencies, whose rounding is negligible."""
 
     def __init__(self, mean: KernelMean, finer: FrequencyProbe | None) -> None:
         self._mean, self._finer = mean, finer
 
     @cached_property
     def _values(self) -> Array:
-        """Of the mean at its own rows, found when they are first asked for: a search over scales needs none at its first."""
+        """The mean at its rows, computed on first use, because the first steps of a search over scales do not need it."""
         return self._mean.kernel.product_sums(self._mean.atoms, self._mean.weights, self._mean.atoms)
 
     def scales(self, size: int, rng: np.random.Generator) -> Scales | None:
@@ -87,7 +85,7 @@ class ExactProbe(Probe):
 
     @property
     def _copy(self) -> KernelMean:
-        """A result keeps no reference to the data of its caller."""
+        """A copy, so that a result keeps no reference to the data of its caller."""
         return KernelMean(np.array(self._mean.atoms), np.array(self._mean.weights), self._mean.kernel)
 
     def glance(self, atoms: Pieces, weights: Array, kappa: Array) -> Measurement:
@@ -99,13 +97,13 @@ class ExactProbe(Probe):
         if not isinstance(atoms, ComponentPieces) and are_far(mean.kernel, mean.atoms):
             all_weights = np.concatenate([mean.weights, -weights])
             far = far_square(mean.kernel, np.concatenate([mean.atoms, atoms]), all_weights)
-            if far.rounding > rounding:  # the angles of waves are rounded as much
+            if far.rounding > rounding:  # frequencies would not help, because their angles are rounded as much
                 return replace(far, whole=max(float(mean.weights @ self._values), 0.0))
-        # a Laplacian's spectrum has no variance: of rows much nearer than its bandwidth, drawn frequencies miss most of the error
+        # A Laplacian's spectrum has no variance. Drawn frequencies miss most of the error of rows much closer than its bandwidth.
         if self._finer is not None and square < 1e3 * rounding and not isinstance(mean.kernel, Laplacian):
-            found = self._finer.measure(atoms, weights, kappa)
+            measurement = self._finer.measure(atoms, weights, kappa)
             self._finer.release()
-            return found
+            return measurement
         return Measurement(max(square, 0.0), max(square - rounding, 0.0), max(square, 0.0) + rounding, "exact")
 
 
@@ -113,16 +111,17 @@ EXACT_UP_TO = 4096
 
 
 def rows_needed(resolved: bool, missing: float) -> bool:
-    """Whether rows are to measure the error: angles have no digits, or the small mean misses that share of the large one's mass.
+    """Whether to measure the error by rows: if angles have no digits, or if a large proportion of the mass is ``missing``.
 
-    The energy of a difference of much mass is all near frequency 0 and, if the data lie on a lattice, near its reciprocal one: in
-    spots so narrow that random frequencies miss them. Its values at the rows hardly vary, so that few rows tell it well.
+    The energy of a difference in mass is concentrated near frequency 0. If the data lie on a lattice, it is also concentrated near
+    the reciprocal lattice. Random frequencies miss such narrow regions. The values of the difference at the rows hardly vary, so
+    that a small sample of rows estimates it well.
     """
     return not resolved or missing > MASS_MISSING
 
 
 def probe_for(mean: KernelMean, confidence: float, rng: np.random.Generator) -> Probe:
-    """The right probe for the mean: exact where it is small, by frequencies where the kernel has them."""
+    """The probe for a mean: exact if it is small, otherwise by frequencies if the kernel has a spectrum, otherwise by rows."""
     finer = None
     if isinstance(mean.kernel, RadialKernel):
         frequencies = FrequencyProbe(mean, confidence, rng)
@@ -135,14 +134,14 @@ def probe_for(mean: KernelMean, confidence: float, rng: np.random.Generator) -> 
 
 
 def planned_method(mean: KernelMean) -> str:
-    """How the error of most approximations to a mean is measured, a name in `METHODS`."""
+    """The name in `METHODS` of how errors of approximations to a mean are usually measured."""
     if mean.size <= EXACT_UP_TO:
         return "exact"
     return "frequencies" if isinstance(mean.kernel, RadialKernel) else "rows"
 
 
 class EitherProbe(Probe):
-    """Frequencies, except where the small mean misses much of the mass of the large one: then a sample of rows."""
+    """Frequencies, or a sample of rows if the small mean misses much of the mass of the large mean."""
 
     def __init__(self, frequencies: FrequencyProbe, rows: RowProbe) -> None:
         self._frequencies, self._rows = frequencies, rows

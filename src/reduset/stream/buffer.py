@@ -67,11 +67,11 @@ class RowBuffer:
 
     Attributes
     ----------
-    seed : of all random numbers
-    seen : rows so far, including rows without weight and waiting rows
-    blocks : the number of blocks that were sketched
-    sketch : None before the first block
-    waiting : chunks of rows (k, d) and weights (k,)
+    seed : Seed of all random numbers.
+    seen : Number of rows so far, including rows without weight and waiting rows.
+    blocks : Number of blocks that were sketched.
+    sketch : None before the first block.
+    waiting : Chunks of rows (k, d) and weights (k,).
     """
 
     settings: StreamSettings
@@ -149,7 +149,7 @@ class RowBuffer:
         with single_threaded_blas():
             sketch = self._flushed().sketch if self.waiting else self.sketch
         if sketch is None or not sketch.mass > 0:
-            raise ValueError("no row of any weight has come yet; partial_fit a chunk first")
+            raise ValueError("the stream has no rows of positive weight yet; call partial_fit with a chunk first")
         return sketch
 
     def sibling(self) -> RowBuffer:

@@ -1,12 +1,12 @@
 """Candidate atoms: points at which the inner products κ(s) = Σ w g(x, s) with a growing mean f are kept.
 
 κ is a sum over rows, so it is exact at candidates that exist from the beginning. A new candidate has missed the rows before it. For
-these, κ is interpolated: the projection P f onto the other candidates is evaluated at the new one, with an error of at most ‖f − P
-f‖ times the distance of its kernel function from their span. `missed` records the interpolated weight. The certificate is measured
-on other sums, so it includes the error of the interpolation.
+these rows, κ is interpolated: the projection P f onto the other candidates is evaluated at the new one. The error is at most
+‖f − P f‖ times the distance of its kernel function from their span. `missed` records the interpolated weight. The certificate is
+measured on other sums, so it includes the error of the interpolation.
 
-Candidates are added if their span misses more of a chunk's mean than a quarter of the error of a result: a pursuit takes the rows
-of the chunk that explain most of the rest. If there are too many, a pursuit keeps those that explain most of f, with their κ.
+Candidates are added if their span misses more of a chunk's mean than a quarter of the error of a result. A pursuit then takes the
+rows of the chunk that explain most of the rest. With too many candidates, a pursuit keeps the ones that explain most of f.
 
 `Assignments` sum, over the rows nearest to each candidate, the distances that the a-priori bound needs.
 
@@ -33,10 +33,10 @@ from reduset.weights import FactoredSpan
 MIN_TESTED, MAX_TESTED, TEST_COST = 128, 1024, 1 << 26  # rows of a chunk that are tested for drift
 ELIGIBLE_ROWS = 2048  # rows of a chunk that may become candidates
 ASSESSED_ROWS = 768  # rows of a uniform sample, after a change of the candidates
-LOSS_RATIO, BASELINE_RATIO = 0.25, 1.5  # of the error of a result, and of the baseline: the limit of what the span may miss
+LOSS_RATIO, BASELINE_RATIO = 0.25, 1.5  # the span may miss these multiples of the error of a result and of the baseline
 STANDARD_ERRORS = 3.0
 FIRST_SPARE, MAX_RATIO = 0.4, 3.0  # candidates for each atom: added to the first ones, and at most
-KEPT_SHARE = 0.8  # of the largest number of candidates, when there are too many
+KEPT_RATIO = 0.8  # of the largest number of candidates, when there are too many
 PIVOT_TOLERANCE = 3e-13  # squared distances below this are rounding
 ENERGY_TOLERANCE = 1e-12  # of energies of nearly dependent kernel functions
 
@@ -95,9 +95,9 @@ class Assignments:
 
     Attributes
     ----------
-    weights : (M,) Σ w
-    chords : (M,) an upper bound on Σ w‖φ(·, x) − φ(·, s)‖
-    reach : (M,) an upper bound on the distance of a row from its candidate, in the coordinates of the kernel's product
+    weights : (M,) Σ w.
+    chords : (M,) Upper bound on Σ w‖φ(·, x) − φ(·, s)‖.
+    reach : (M,) Upper bound on the distance of a row from its candidate, in the coordinates of the kernel's product.
     """
 
     weights: Array
@@ -112,12 +112,12 @@ class Assignments:
         return Assignments(self.weights + other.weights, self.chords + other.chords, np.maximum(self.reach, other.reach))
 
     def moved(self, kernel: RadialKernel, dimension: int, index: NDArray[np.integer], distance: Array, count: int) -> Assignments:
-        """The same rows, assigned to ``count`` other points: those of entry i to point ``index[i]``, ``distance[i]`` away."""
+        """The same rows assigned to ``count`` other points. Entry i moves to point ``index[i]`` at ``distance[i]``."""
         chord = np.sqrt(np.maximum(2 - 2 * kernel.product_at(distance, dimension), 0.0))
         reach = np.zeros(count)
         np.maximum.at(reach, index, np.where(self.weights > 0, distance + self.reach, 0.0))
         sums = (np.bincount(index, values, count) for values in (self.weights, self.chords + self.weights * chord))
-        weights, chords = (np.asarray(each, np.float64) for each in sums)
+        weights, chords = (np.asarray(values, np.float64) for values in sums)
         return Assignments(weights, chords, reach)
 
     def faded(self, factor: float) -> Assignments:
@@ -131,16 +131,16 @@ class CandidateAtoms:
 
     Attributes
     ----------
-    size : the number of atoms of a result
-    max_count : the largest number of candidates
-    kappa : (M,) Σ w g(x, s), in units where every kernel function has norm 1
-    missed : (M,) the part of Σ w whose κ was interpolated
-    assignments : of the rows so far
-    initial : the number of first candidates that a selector chose together; 0 if some of them are gone
-    loss : the energy of f in the span that the best ``size`` candidates do not explain, relative to the squared mass, when the
-        candidates last changed: about the squared error of a result
-    baseline : the energy that the span missed then
-    drift : the energy that it missed in the chunks since
+    size : Number of atoms of a result.
+    max_count : Largest number of candidates.
+    kappa : (M,) Σ w g(x, s), in units where every kernel function has norm 1.
+    missed : (M,) part of Σ w for which κ was interpolated.
+    assignments : Assignments of the rows so far.
+    initial : Number of first candidates that a selector chose together; 0 if some of them were removed.
+    loss : Energy of f in the span that the best ``size`` candidates do not explain, relative to the squared mass. It was computed
+        at the last change of the candidates, and is close to the squared error of a result.
+    baseline : Energy that the span missed at that time.
+    drift : Energy that the span missed in the chunks since then.
     """
 
     basis: PivotedBasis
@@ -243,7 +243,7 @@ class CandidateAtoms:
     def _missed_energy(self, rows: Floats) -> tuple[float, float]:
         """‖f − P f‖² for the mean f of the distribution that the rows were drawn from, and its standard error.
 
-        From pairs of different rows, whose products beyond the span are 0 on average if nothing is missed.
+        From pairs of different rows. Their products beyond the span are 0 on average if nothing is missed.
         """
         drawn = np.asarray(rows, np.float64)
         inside = self.basis.projections(drawn)
@@ -299,7 +299,7 @@ class CandidateAtoms:
         """If there are too many candidates, those that explain most."""
         if len(self.points) <= self.max_count:
             return self
-        kept = self.best(int(np.ceil(KEPT_SHARE * self.max_count)))
+        kept = self.best(int(np.ceil(KEPT_RATIO * self.max_count)))
         points = self.points[kept]
         assignments = self._moved(self.assignments, self.points, points)
         basis = PivotedBasis(self.kernel, points)
@@ -312,17 +312,17 @@ class CandidateAtoms:
         return replace(self, loss=max(left, 0.0) / mass / mass, baseline=max(missed, 0.0) + error, drift=DriftDetector())
 
     def merge(self, other: CandidateAtoms, masses: tuple[float, float], sample: Array) -> CandidateAtoms:
-        """The candidates of both parts that explain most. At those of one part only, κ of the other part is interpolated.
+        """The candidates of both parts that explain most. At candidates of one part only, κ of the other part is interpolated.
 
         Sums at common candidates are added, as siblings have them.
         """
         if np.array_equal(self.points, other.points):
             assignments = self.assignments + other.assignments
             return replace(self, kappa=self.kappa + other.kappa, missed=self.missed + other.missed, assignments=assignments)
-        _, here, there = np.intersect1d(_as_keys(self.points), _as_keys(other.points), return_indices=True)
+        _, common, others = np.intersect1d(_as_keys(self.points), _as_keys(other.points), return_indices=True)
         kappa, missed = self.kappa + other.interpolated(self.points), self.missed + masses[1]
-        kappa[here], missed[here] = self.kappa[here] + other.kappa[there], self.missed[here] + other.missed[there]
-        new = np.setdiff1d(np.arange(len(other.points)), there)
+        kappa[common], missed[common] = self.kappa[common] + other.kappa[others], self.missed[common] + other.missed[others]
+        new = np.setdiff1d(np.arange(len(other.points)), others)
         points = other.points[new]
         known = other.kappa[new] + self.interpolated(points)
         both = replace(self, kappa=kappa, missed=missed)._extended(points, known, other.missed[new] + masses[0])
@@ -348,7 +348,7 @@ class CandidateAtoms:
 
 
 def max_candidates(size: int) -> int:
-    """The largest number of candidates for so many atoms."""
+    """The largest number of candidates for ``size`` atoms."""
     return int(np.ceil(MAX_RATIO * size))
 
 

@@ -92,7 +92,7 @@ def _values_of(sketch: StreamSketch) -> dict[str, Any]:
         "sample_weights": reservoir.weights,
         "sample_keys": reservoir.keys,
         "sample_limit": None if np.isinf(reservoir.limit) else reservoir.limit,
-        "sample_most": reservoir.most,
+        "sample_most": reservoir.max_rows,
     }
 
 
@@ -119,11 +119,11 @@ def _stream(values: dict[str, Any], sketch: StreamSketch | None) -> Resumed:
 def _sketch(values: dict[str, Any]) -> StreamSketch:
     settings, kernel, size = values["settings"], require_radial(values["kernel"]), values["size"]
     if size != settings.size:
-        raise ValueError(f"size must be that of the settings, {settings.size:,}, got {size:,}")
+        raise ValueError(f"size must equal the size in the settings, {settings.size:,}, got {size:,}")
     if settings.kernel.is_resolved and kernel != settings.kernel:
-        raise ValueError(f"kernel must be that of the settings, {settings.kernel}, got {kernel}")
+        raise ValueError(f"kernel must equal the kernel in the settings, {settings.kernel}, got {kernel}")
     waves = np.ascontiguousarray(values["waves"]).view(np.complex128)
-    shape = FrequencyLadders.of_kernel(kernel, values["dimension"]).shares.shape
+    shape = FrequencyLadders.of_kernel(kernel, values["dimension"]).log_weights.shape
     if waves.shape != shape:
         raise ValueError(f"waves must have the shape {shape}, got {waves.shape}")
     candidates = _candidates(values, PivotedBasis(kernel, values["candidates"]), size)
@@ -143,7 +143,7 @@ def _reservoir(values: dict[str, Any]) -> Reservoir:
     keys = values["sample_keys"]
     limit = np.inf if values["sample_limit"] is None else values["sample_limit"]
     if len(keys) > values["sample_most"] or (np.diff(keys) < 0).any() or (len(keys) and keys[-1] >= limit):
-        raise ValueError("sample_keys must increase, stay below the limit, and be no more than sample_most")
+        raise ValueError("sample_keys must increase, be below sample_limit, and be at most sample_most in number")
     if (values["assigned"].sum() > 0) != (len(keys) > 0):
         raise ValueError(f"sample must hold rows if and only if rows are assigned to candidates, got {len(keys):,} rows")
     return Reservoir(values["sample"], values["sample_weights"], keys, limit, values["sample_most"])

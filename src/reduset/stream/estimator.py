@@ -1,6 +1,6 @@
-"""StreamCompressor: rows come in chunks and are read once; at any time the stream so far is m weighted atoms.
+"""StreamCompressor: compress rows that come in chunks and are read once. A result is available at any time.
 
-Validates, calls `buffer`, stores. `sketch` describes what is kept of the stream, `checkpoint` the file.
+Validates, calls `buffer`, stores. `sketch` describes the state of the stream, `checkpoint` the file.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class StreamCompressor(BaseEstimator):
     half_life : float, optional
         The number of rows after which a row counts half, for streams that drift. By default nothing is forgotten.
     buffer : int
-        The number of rows that are gathered and then sketched together: at least twice the size, and at most 2²² numbers.
+        The number of rows that are gathered and then sketched together. At least twice the size, and at most 2²² numbers.
     select : name of the selector of the first candidate atoms
     confidence : float, of the certificate's interval
 
@@ -149,7 +149,7 @@ class StreamCompressor(BaseEstimator):
 
     def _begun(self) -> RowBuffer:
         if self._stream is None:
-            raise NotFittedError("no row has come yet; call partial_fit with a chunk first")
+            raise NotFittedError("the stream has no rows yet; call partial_fit with a chunk first")
         return self._stream
 
     def _new(self, settings: StreamSettings, dimension: int) -> RowBuffer:
@@ -162,8 +162,8 @@ class StreamCompressor(BaseEstimator):
         if stream is not None and stream.settings != settings:
             changed = next(field for field in vars(settings) if getattr(settings, field) != getattr(stream.settings, field))
             raise ValueError(
-                f"{'buffer' if changed == 'block' else changed} was changed in the middle of a stream; fit starts a new one, and a "
-                "clone is another stream"
+                f"{'buffer' if changed == 'block' else changed} must not change during a stream; call fit to start a new stream, "
+                "or use a clone"
             )
         sample_weight = table_weights(X) if sample_weight is None else sample_weight
         chunk = framed(X)
@@ -199,29 +199,29 @@ class StreamCompressor(BaseEstimator):
         if width != self.n_features_in_:
             raise ValueError(
                 # scikit-learn's sentence, which its common checks require
-                f"{name} has {width} features, but {type(self).__name__} is expecting {self.n_features_in_} features as input, as "
-                "of the rows before; fit begins anew, and a clone is another stream"
+                f"{name} has {width} features, but {type(self).__name__} is expecting {self.n_features_in_} features as input, "
+                "like the rows before; call fit to start a new stream, or use a clone"
             )
         known = _known(self)
         if known is not None and columns is not None and known != columns:
-            raise ValueError(f"{name} must have the columns {known} in this order like those before it, got {columns}")
+            raise ValueError(f"{name} must have the columns {known} in this order like the rows before it, got {columns}")
 
     def merge(self, other: StreamCompressor) -> Self:
-        """Add the rows of another stream, in place; the other stream is unchanged.
+        """Add the rows of another stream to this one; the other stream is unchanged.
 
         Both need the same size and the same kernel. Its bandwidth must be a number, unless both still gather their first rows.
         """
         if not isinstance(other, StreamCompressor):
             raise TypeError(f"other must be a StreamCompressor, got {type(other).__name__}")
-        mine, theirs = self._stream, other._stream
-        if theirs is None:
+        stream, other_stream = self._stream, other._stream
+        if other_stream is None:
             return self
-        if mine is None:
-            mine = self._new(self._settings(), theirs.dimension)
+        if stream is None:
+            stream = self._new(self._settings(), other_stream.dimension)
         else:
-            self._require_same_columns(theirs.dimension, _known(other), "other")
-        _require_mergeable(mine, theirs)
-        return self._store(mine.merge(theirs), _known(other))
+            self._require_same_columns(other_stream.dimension, _known(other), "other")
+        _require_mergeable(stream, other_stream)
+        return self._store(stream.merge(other_stream), _known(other))
 
     def sibling(self) -> Self:
         """An empty stream with the same kernel and candidate atoms, for another part of the same data.
@@ -234,7 +234,7 @@ class StreamCompressor(BaseEstimator):
     def result(self) -> Compression:
         """The compression of all rows so far; the stream can be continued.
 
-        A warning reports a result whose error is above that of as many random rows, with a better call.
+        A warning with a better call is raised if the error exceeds the error of the same number of random rows.
         """
         result = self._begun().result(*self._ending())
         comparison = above_random_rows(result)
@@ -266,26 +266,33 @@ class StreamCompressor(BaseEstimator):
         A damaged, edited, newer or foreign file raises `ValueError` and is unchanged.
         """
         stream, ending, columns, about = checkpoint.read(path)
-        kept = stream.settings
-        resumed = cls(kept.kernel, kept.size, half_life=kept.half_life, buffer=kept.block, select=kept.select, **ending)
+        settings = stream.settings
+        resumed = cls(
+            settings.kernel,
+            settings.size,
+            half_life=settings.half_life,
+            buffer=settings.block,
+            select=settings.select,
+            **ending,
+        )
         resumed._store(stream, columns).about_ = about
         return resumed
 
 
-def _require_mergeable(mine: RowBuffer, theirs: RowBuffer) -> None:
+def _require_mergeable(stream: RowBuffer, other: RowBuffer) -> None:
     """Raise an error for different settings, or if a rule found different bandwidths."""
     for name in ("size", "half_life"):
-        one, other = getattr(mine.settings, name), getattr(theirs.settings, name)
-        if one != other:
-            raise ValueError(f"both must have the same {name}, got {one} and {other}; start both streams with equal parameters")
-    if mine.kernel == theirs.kernel:
+        first, second = getattr(stream.settings, name), getattr(other.settings, name)
+        if first != second:
+            raise ValueError(f"both must have the same {name}, got {first} and {second}; start both streams with equal parameters")
+    if stream.kernel == other.kernel:
         return
-    if mine.settings.kernel != theirs.settings.kernel:
-        raise ValueError(f"both must have the same kernel, got {mine.kernel} and {theirs.kernel}; give both the same bandwidth")
-    if mine.sketch is not None and theirs.sketch is not None:
+    if stream.settings.kernel != other.settings.kernel:
+        raise ValueError(f"both must have the same kernel, got {stream.kernel} and {other.kernel}; give both the same bandwidth")
+    if stream.sketch is not None and other.sketch is not None:
         raise ValueError(
-            f"the rule for the bandwidth found {mine.kernel} here and {theirs.kernel} in the other; give it as a number, the same "
-            "for both"
+            f"both streams must have the same bandwidth, got {stream.kernel} and {other.kernel} from the bandwidth rule; give "
+            "both the same number as bandwidth"
         )
 
 

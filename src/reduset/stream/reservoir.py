@@ -1,8 +1,8 @@
 """A uniform sample of rows that come in parts: the rows of the smallest keys Exp(1)/w (bottom-k, Cohen & Kaplan 2007).
 
-Every row draws its key once. The samples of two parts are merged by keeping the smallest keys of both, and the inclusion
-probability of a row depends on its weight alone. Keys are kept as logarithms. With forgetting, all earlier weights shrink by one
-factor and all keys shift by one amount.
+Every row draws its key once. The samples of two parts are merged by keeping the smallest keys of both. The inclusion probability of
+a row depends on its weight alone. Keys are kept as logarithms. With forgetting, all earlier weights shrink by one factor and all
+keys shift by one amount.
 
 Given the smallest key e^t that was not kept, each row is in the sample with probability p = 1 − exp(−w e^t), independently. It
 represents 1/p rows.
@@ -20,7 +20,7 @@ from reduset.kernels import Kernel
 from reduset.mean import KernelMean
 
 ROWS = 8192
-PAIRED_ROWS = 1024  # rows whose pairs are evaluated
+PAIRED_ROWS = 1024  # all pairs of these rows are evaluated
 SMALLEST = 1e-300  # argument of a logarithm
 
 
@@ -30,31 +30,31 @@ class Reservoir:
 
     Attributes
     ----------
-    points : (k, d), in the order of their keys
+    points : (k, d), in the order of their keys.
     weights : (k,)
-    keys : (k,) logarithms, ascending
-    limit : the smallest key that was not kept; infinite if every row was
-    most : the largest number of rows
+    keys : (k,) logarithms, ascending.
+    limit : The smallest key that was not kept; infinite if every row was kept.
+    max_rows : The largest number of rows.
     """
 
     points: Array
     weights: Array
     keys: Array
     limit: float = np.inf
-    most: int = ROWS
+    max_rows: int = ROWS
 
     @classmethod
-    def empty(cls, dimension: int, most: int = ROWS) -> Reservoir:
-        return cls(np.empty((0, dimension)), np.empty(0), np.empty(0), np.inf, most)
+    def empty(cls, dimension: int, max_rows: int = ROWS) -> Reservoir:
+        return cls(np.empty((0, dimension)), np.empty(0), np.empty(0), np.inf, max_rows)
 
     def absorb(self, points: Floats, weights: Array, rng: np.random.Generator) -> Reservoir:
         """After more rows."""
         with np.errstate(divide="ignore"):  # rows of weight 0 never stay
             keys = np.log(np.maximum(rng.standard_exponential(len(points)), SMALLEST)) - np.log(weights)
-        able = np.flatnonzero(keys < self.limit)
-        if len(able) > self.most:  # one more than can stay, to know the limit
-            able = able[np.argpartition(keys[able], self.most)[: self.most + 1]]
-        others = Reservoir(np.asarray(points[able], np.float64), np.asarray(weights[able], np.float64), keys[able])
+        kept = np.flatnonzero(keys < self.limit)
+        if len(kept) > self.max_rows:  # one row more, because its key is the new limit
+            kept = kept[np.argpartition(keys[kept], self.max_rows)[: self.max_rows + 1]]
+        others = Reservoir(np.asarray(points[kept], np.float64), np.asarray(weights[kept], np.float64), keys[kept])
         return self.merge(others)
 
     def merge(self, other: Reservoir) -> Reservoir:
@@ -62,20 +62,20 @@ class Reservoir:
         keys = np.concatenate([self.keys, other.keys])
         order = np.argsort(keys, kind="stable")
         limit = min(self.limit, other.limit)
-        if len(order) > self.most:
-            limit = min(limit, float(keys[order[self.most]]))
-        kept = order[: self.most]
+        if len(order) > self.max_rows:
+            limit = min(limit, float(keys[order[self.max_rows]]))
+        kept = order[: self.max_rows]
         kept = kept[keys[kept] < limit]
         points, weights = np.concatenate([self.points, other.points]), np.concatenate([self.weights, other.weights])
-        return Reservoir(points[kept], weights[kept], keys[kept], limit, self.most)
+        return Reservoir(points[kept], weights[kept], keys[kept], limit, self.max_rows)
 
-    def first(self, most: int) -> Reservoir:
-        """The sample of at most ``most`` rows, which is the beginning of this one."""
-        limit = float(self.keys[most]) if len(self.keys) > most else self.limit
-        return Reservoir(self.points[:most], self.weights[:most], self.keys[:most], limit, min(most, self.most))
+    def first(self, count: int) -> Reservoir:
+        """The sample of at most ``count`` rows: the beginning of this one."""
+        limit = float(self.keys[count]) if len(self.keys) > count else self.limit
+        return Reservoir(self.points[:count], self.weights[:count], self.keys[:count], limit, min(count, self.max_rows))
 
     def faded(self, factor: float) -> Reservoir:
-        """After all weights shrank by a factor; rows whose weight underflows are removed."""
+        """After all weights shrank by a factor. Rows are removed if their weight underflows."""
         shift, weights = -float(np.log(max(factor, SMALLEST))), self.weights * factor
         left = weights > 0
         return replace(
@@ -90,16 +90,16 @@ class Reservoir:
     @property
     def shares(self) -> Array:
         """(k,) the proportion of the total weight that each row of the sample represents."""
-        share = self.weights
+        represented = self.weights
         if not self.is_everything:
-            share = share / -np.expm1(-np.exp(np.minimum(np.log(share) + self.limit, 700.0)))
-        return np.asarray(share / share.sum())
+            represented = represented / -np.expm1(-np.exp(np.minimum(np.log(represented) + self.limit, 700.0)))
+        return np.asarray(represented / represented.sum())
 
     def square_distance(self, small: KernelMean, own: float, quantile: float) -> tuple[float, float]:
         """‖f − f_m‖² for the mean f of all rows, and half the width of its interval; all kernel functions have norm 1.
 
-        It is the mean over pairs of rows of h(x, y) = ⟨φ(·, x) − f_m, φ(·, y) − f_m⟩. Pairs of different rows are weighted by what
-        they represent (a U-statistic). Pairs of a row with itself have the weight ``own`` = Σw²/(Σw)².
+        It is the mean over pairs of rows of h(x, y) = ⟨φ(·, x) − f_m, φ(·, y) − f_m⟩. Pairs of different rows are weighted by the
+        proportions that they represent (a U-statistic). Pairs of a row with itself have the weight ``own`` = Σw²/(Σw)².
         """
         kernel, points, shares = small.kernel, self.points, self.shares
         values = kernel.product_sums(small.atoms, small.weights, points)
@@ -113,7 +113,7 @@ class Reservoir:
         middle = float(shares @ values)
         row_sums = others - values * (1 - shares) - (middle - shares * values) + square * (1 - shares)  # Σ h(x, y) over y ≠ x
         between = float(shares @ row_sums) / apart
-        doubly = shares * self.weights  # a row represents of Σw² what it does of Σw, times its weight
+        doubly = shares * self.weights  # Σw² is estimated as Σw is, with each term times its weight
         estimate = (1 - own) * between + own * float(doubly @ diagonal) / float(doubly.sum())
         if self.is_everything:
             return estimate, 0.0

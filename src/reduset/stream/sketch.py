@@ -1,9 +1,9 @@
-"""What is kept of a stream: sums over its rows, which are added chunk by chunk and part by part.
+"""The state of a stream: sums over its rows, which are added chunk by chunk and part by part.
 
-`CandidateAtoms`   inner products at some 1.4·m points, from which atoms and weights follow, and the sums of the a-priori bound
-Fourier sums       Σ w exp(i ω·x) of every row at fixed frequencies (`FrequencyLadders.of_kernel`): the measured error
-`Reservoir`        a uniform sample of rows: `StreamCompressor.sample`, the test for drift, and the error if the frequencies have
-                   no digits, or if much of the mass is missing
+- `CandidateAtoms`: inner products at about 1.4·m points, which determine atoms and weights, and the sums of the a-priori bound.
+- Fourier sums: Σ w exp(i ω·x) over all rows at fixed frequencies (`FrequencyLadders.of_kernel`), for the measured error.
+- `Reservoir`: a uniform sample of rows for `StreamCompressor.sample` and the test for drift. It also measures the error if the
+  frequencies have no digits, or if much of the mass is missing.
 
 The result comes from the stages of `reduset.compression`: weigh, certify, result. A sketch is frozen. A chunk makes a new sketch,
 so an error leaves the old one unchanged. O(m²) memory; a row costs O(m·d).
@@ -46,10 +46,10 @@ class StreamSketch:
 
     Attributes
     ----------
-    size : the number of atoms of a result
-    mass, squares : Σ w and Σ w²
-    origin : (d,) of the angles of the Fourier sums
-    waves : (s, rungs) Fourier sums
+    size : Number of atoms of a result.
+    mass, squares : Σ w and Σ w².
+    origin : (d,) origin of the angles of the Fourier sums.
+    waves : (s, rungs) Fourier sums.
     """
 
     size: int
@@ -87,7 +87,7 @@ class StreamSketch:
 
     @classmethod
     def _without_rows(cls, candidates: CandidateAtoms, origin: Array) -> StreamSketch:
-        waves = np.zeros(FrequencyLadders.of_kernel(candidates.kernel, len(origin)).shares.shape, np.complex128)
+        waves = np.zeros(FrequencyLadders.of_kernel(candidates.kernel, len(origin)).log_weights.shape, np.complex128)
         return cls(candidates.size, 0.0, 0.0, origin, waves, candidates, Reservoir.empty(len(origin)))
 
     def blank(self) -> StreamSketch:
@@ -163,7 +163,7 @@ class StreamSketch:
             return result if interpolated == 0 else replace(result, certificate=self._measured_again(result, probe))
 
     def _atoms(self) -> tuple[Atoms, float]:
-        """The candidates that explain most, with κ, and the proportion of the stream whose κ was interpolated."""
+        """The candidates that explain most, with κ, and the proportion of the stream for which κ was interpolated."""
         candidates = self.candidates
         best = candidates.best(self.size)
         points = candidates.points[best]
@@ -171,7 +171,7 @@ class StreamSketch:
             rows = self.reservoir
             kappa, missed = self.kernel.product_sums(rows.points, rows.weights, points), 0.0
         else:
-            # κ that was interpolated agrees with the others up to its error, which nearly dependent kernel functions would magnify
+            # Interpolated and exact κ agree only up to an error, which nearly dependent kernel functions would magnify.
             kappa = candidates.interpolated(points) if candidates.missed.any() else candidates.kappa[best]
             missed = float(np.mean(candidates.missed[best])) / self.mass
         return Atoms(points, in_order=False, kappa=kappa / self.mass), missed
@@ -179,9 +179,9 @@ class StreamSketch:
     def _bounds(self, radius: float, moved: float) -> Bounds:
         """The a-priori bounds from the covering radius and from the assignments of all rows."""
         incoherence = float(self.kernel.product_at(np.array([radius]), self.dimension)[0])
-        known = Bounds.from_incoherence(1.0, incoherence)
-        summed = moved if known.summed is None else min(moved, known.summed)
-        return Bounds(summed, known.theorem, moved, incoherence)
+        bounds = Bounds.from_incoherence(1.0, incoherence)
+        summed = moved if bounds.summed is None else min(moved, bounds.summed)
+        return Bounds(summed, bounds.theorem, moved, incoherence)
 
     def _remark(self, radius: float, interpolated: float) -> str:
         text = f"covering radius at most {radius / self.kernel.product(self.dimension).stretch:.3g} bandwidths"
@@ -193,8 +193,8 @@ class StreamSketch:
         """The certificate if κ of some atoms was interpolated, so that the weights are not exactly the best.
 
         Pythagoras, ‖f − f_α‖² = ‖f − P f‖² + ‖P f − f_α‖², needs f − P f perpendicular to the span. With an interpolated κ, the
-        free weights give a projection that differs from P f, and the rest is not perpendicular. So the error of other weights than
-        free ones is measured for the mean that is returned, and the bound is the one that holds for any weights.
+        free weights give a projection that differs from P f, and the rest is not perpendicular. For weights other than "free", the
+        error is therefore measured for the mean that is returned. The bound is the one that holds for any weights.
         """
         small, certificate = cast(KernelMean, result.mean), result.certificate
         bound, unit = self.candidates.error_bound(small), exponential(self.kernel.log_energy(self.dimension) / 2)
@@ -208,7 +208,7 @@ class StreamSketch:
 
 
 class SketchProbe(Probe):
-    """Errors from the Fourier sums over all rows, or from the sample if rows are needed; of both, the more precise one."""
+    """Errors from the Fourier sums over all rows. If rows are needed, the more precise estimate of Fourier sums and sample."""
 
     def __init__(self, sketch: StreamSketch, confidence: float) -> None:
         self._sketch, self._quantile = sketch, two_sided(confidence)
@@ -226,7 +226,7 @@ class SketchProbe(Probe):
         return by_waves if is_better else Measurement.within(square, width, "sample")
 
     def scales(self, size: int, rng: np.random.Generator) -> Scales | None:
-        """From the sums over all rows; norms and the median distance are those of the sample."""
+        """From the sums over all rows. Norms and the median distance come from the sample."""
         if not self._has_digits:
             return None
         sketch = self._sketch
