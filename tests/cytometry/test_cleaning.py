@@ -129,7 +129,7 @@ def test_a_file_of_heights_alone_has_no_doublets_and_says_so():
     columns = cells(1000, np.random.default_rng(0))
     found = clean(events_of({name: columns[name] for name in ("FSC-H", "SSC-H", "PE-A")}), ["doublets"])
     assert found.keep.all()
-    assert found.notes == ["doublets not looked for: forward scatter has no area; side scatter has no area"]
+    assert found.notes == ["doublets not searched for: forward scatter has no area; side scatter has no area"]
 
 
 def test_more_doublets_than_can_be_stay_and_are_told():

@@ -301,7 +301,7 @@ def test_words_and_rows_tell_groups_shares_and_fold_changes():
         ({"null": "bootstrap"}, "null must be one of"),
         ({"fdr": 5}, "fdr must"),
         ({"confidence": 95}, "confidence must"),
-        ({"sizes": np.zeros(10, int)}, "10 samples hold no cells"),
+        ({"sizes": np.zeros(10, int)}, "every sample that is compared must have cells, 10 have none"),
     ],
 )
 def test_wrong_arguments_are_named(cohort, change, message):

@@ -122,7 +122,7 @@ def test_a_sheet_that_is_not_there_is_named_with_those_that_are(tmp_path):
     path = write_sheets(tmp_path / "t.xlsx", {"panel": ROWS, "empty": []})
     with pytest.raises(FileError, match=r"has no sheet 'Panel' \(did you mean 'panel'\?\); it has panel, empty"):
         lab_table(f"{path}#Panel", "panel")
-    with pytest.raises(FileError, match="holds nothing"):
+    with pytest.raises(FileError, match="is empty"):
         lab_table(f"{path}#empty", "panel")
     with pytest.raises(FileError, match="no such file"):
         lab_table(tmp_path / "other.xlsx", "panel")

@@ -82,7 +82,7 @@ def test_files_beside_the_table_are_left_out_with_a_note(tmp_path):
     folder = write_folder(tmp_path / "in", 4)
     cohort = read_cohort(folder, samples=write_samples(tmp_path / "samples.csv", 2))
     assert cohort.names == ("s0", "s1")
-    assert cohort.notes[0] == "files omitted that the table of samples does not name: a2.fcs, a3.fcs"
+    assert cohort.notes[0] == "files omitted, not in the table of samples: a2.fcs, a3.fcs"
 
 
 def test_spillover_is_taken_out_unless_that_is_not_wanted(tmp_path):

@@ -48,8 +48,8 @@ def test_a_whole_study_has_every_section_in_order(fitted, tmp_path):
         "Samples are compared, not cells: 5 of healthy and 5 of ill, within patient, with run held fixed.",
         "At a false discovery rate of 5 %",
         "6,000 of 6,360 events were kept by cleaning",
-        "The same control in two runs is",
-        "Grey rings are controls: not compared.",
+        "The distance of the same control between two runs is",
+        "Grey rings are controls, which are not compared.",
         "reduset study folder --test condition",
         "asinh:150",
         "120 (1.89 %)",
@@ -131,7 +131,7 @@ def test_what_is_not_known_of_files_is_left_out(tmp_path):
     assert "Cells kept" not in page.text()
     noted = replace(bare, notes=("no spillover",))
     page = written(tmp_path, CohortStudy("condition", "patient", n_atoms=40, random_state=0).fit(noted))
-    assert "Cells were taken as they came." in page.text()
+    assert "Cells were not cleaned." in page.text()
     assert "Cleaning" not in page.text()
 
 
@@ -173,7 +173,7 @@ def test_a_study_that_cannot_tell_groups_from_batches_says_so_first(tmp_path):
     page = written(tmp_path, shown)
     alerts = [tells for _, tells in page.elements if tells.get("role") == "alert"]
     assert len(alerts) == 2  # at the head and at the batches
-    assert "Take care: condition and run are confounded" in re.sub(r"\s+", " ", page.text())
+    assert "Warning: condition and run are confounded" in re.sub(r"\s+", " ", page.text())
 
 
 def test_a_study_that_finds_nothing_says_what_that_means(fitted, tmp_path):
@@ -183,8 +183,8 @@ def test_a_study_that_finds_nothing_says_what_that_means(fitted, tmp_path):
     shown.differences_ = replace(told, found=none)
     shown.witness_ = replace(fitted.witness_, found=np.zeros(len(fitted.witness_.found), bool))
     text = written(tmp_path, shown).text()
-    assert "None is shown to, at a false discovery rate of 5 %; some may all the same." in text
-    assert "Nowhere are cells shown to be more or fewer" in text
+    assert "No population differs significantly at a false discovery rate of 5 %." in text
+    assert "The proportion of no small group of cells differs significantly" in text
 
 
 def test_the_surest_markers_are_across_and_up(fitted):
@@ -225,5 +225,5 @@ def test_what_is_no_fitted_study_is_refused(tmp_path):
 
 
 def test_shares_too_many_for_a_page_are_said_to_be(fitted, tmp_path, monkeypatch):
-    monkeypatch.setattr("reduset.cytometry.report_tables.MOST_SHARES", 3)
-    assert "They are 24 numbers, too many for a page" in written(tmp_path, fitted).text()
+    monkeypatch.setattr("reduset.cytometry.report_tables.MAX_SHARES", 3)
+    assert "The table has 24 entries, too many for a page" in written(tmp_path, fitted).text()

@@ -49,7 +49,7 @@ def test_frames_give_the_names_of_markers_and_a_long_table_its_samples():
 def test_whole_numbers_become_floats_and_samples_of_the_table_without_cells_are_told():
     found = SampleSet.of({"a": np.arange(6).reshape(3, 2)}, ROWS)
     assert found.cells[0].dtype == np.float64
-    assert found.left_out == dict.fromkeys(("c", "b"), "is in the table of samples, and has no cells")
+    assert found.left_out == dict.fromkeys(("c", "b"), "is in the table of samples, but has no cells")
 
 
 @pytest.mark.parametrize(

@@ -137,7 +137,7 @@ def test_files_of_the_study_are_never_written_over(tmp_path):
     study = study_of_files(folder)
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     for target in (folder, folder / "s3.fcs"):
-        with pytest.raises(FileError, match="is a file of the study itself"):
+        with pytest.raises(FileError, match="is an input file of the study"):
             write_sketch_fcs(target, study)
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
@@ -152,9 +152,9 @@ def test_files_that_changed_since_are_refused_and_nothing_is_left(tmp_path):
         assert not (tmp_path / "out").exists()
 
     write_fcs(folder / "s3.fcs", linear_events(3)[::-1], CHANNELS)
-    refused("holds other numbers of 'CD3' than the study")
+    refused("has other values of 'CD3' than the study")
     write_fcs(folder / "s3.fcs", linear_events(3)[:5], CHANNELS)
-    refused("has 5 events, and the study used number")
+    refused("has 5 events, but the study used number")
     write_fcs(folder / "s3.fcs", linear_events(3), ("Time", "FSC-A", "x", "y", "z"))
     refused("no longer has channel 'FITC-A'")
     (folder / "s3.fcs").unlink()

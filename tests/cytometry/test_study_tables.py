@@ -135,9 +135,9 @@ def test_all_appear_or_none(tmp_path):
 
 def test_places_that_cannot_be_are_refused(tmp_path):
     (tmp_path / "file").write_text("x")
-    with pytest.raises(FileError, match="is a file, and a folder is needed"):
+    with pytest.raises(FileError, match="is a file, but a folder is needed"):
         write_tables(tmp_path / "file", plain_study())
-    with pytest.raises(FileError, match="cannot be made, because there is no folder"):
+    with pytest.raises(FileError, match=r"cannot be created, because folder .* does not exist"):
         write_tables(tmp_path / "no" / "where", plain_study())
     with pytest.raises(TypeError, match=r"study .*got SampleSet"):
         write_tables(tmp_path / "out", SampleSet.of([np.eye(3)]))
@@ -151,7 +151,7 @@ def test_files_of_the_study_are_never_written_over(tmp_path):
     study = CohortStudy(n_atoms=20, random_state=0).fit([sample_cells(k, 100) for k in (0, 7)])
     study.samples_ = dataclasses.replace(study.samples_, sources=sources)
     (tmp_path / "shares.csv").write_text("mine")
-    with pytest.raises(FileError, match="is a file of the study itself"):
+    with pytest.raises(FileError, match="is an input file of the study"):
         write_tables(tmp_path, study)
     assert (tmp_path / "shares.csv").read_text() == "mine"
     assert len(list(tmp_path.iterdir())) == 1

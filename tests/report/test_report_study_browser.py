@@ -144,7 +144,7 @@ def test_the_markers_that_are_chosen_are_across_and_up(seen, fitted):
         seen.settle()
         order = seen.trace("where", 0, "customdata").astype(int)
         for axis, k in zip("xy", pair, strict=True):
-            np.testing.assert_allclose(seen.trace("where", 0, axis), shown.places[order, k], rtol=1e-6)
+            np.testing.assert_allclose(seen.trace("where", 0, axis), shown.points[order, k], rtol=1e-6)
         colours = seen.page.evaluate("document.getElementById('where').data[0].marker.color")
         np.testing.assert_allclose(colours, shown.fold_changes[0, order], rtol=1e-5)
         rings = seen.page.evaluate("document.getElementById('where').data[0].marker.line.width")

@@ -1,8 +1,8 @@
 """Cytometry studies: files of many samples, their populations, and which populations differ between groups of patients.
 
 From files to samples: `read_cohort` (`reading`) reads, cleans and gates the files, with a panel and a table of samples.
-From samples to results: `CohortStudy` (`study`) finds populations (`finding`), places the samples on a map (`reduset.cohort`) and
-compares groups (`comparing`). From results to files: tables, FCS files, AnnData and a report.
+From samples to results: `CohortStudy` (`study`) finds populations (`populations`), computes a map of the samples (`reduset.cohort`)
+and compares groups (`comparing`). From results to files: tables, FCS files, AnnData and a report.
 
 May import: the public names of all packages but `cli`.
 """

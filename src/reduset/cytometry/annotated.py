@@ -29,8 +29,8 @@ from reduset.cytometry.markers import STATE, TYPE
 from reduset.cytometry.study import CohortStudy, check_study
 
 SKETCH, SAMPLE, POPULATION, SOURCE = "sketch", "sample", "population", "source"
-MAX_EXACT = 1 << 53  # up to which doubles are exact
-MAX_STORED = 1 << 62  # of an integer in a file
+MAX_EXACT = 1 << 53  # integers up to here are exact as doubles
+MAX_STORED = 1 << 62  # largest integer in a file
 PLAIN_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)?(\.[0-9]+)?(?<=[0-9])")
 IN_VAR = ("atoms", "of_atom", "atom_counts")
 PLAIN = (bool, int, float, str, np.number, np.bool_)
@@ -47,13 +47,13 @@ def to_anndata(study: CohortStudy) -> Any:
     -------
     AnnData with
 
-    X : (N, m) the proportion of each atom in each sample; rows sum to 1. ``layers["counts"]`` has the numbers of cells
-    obs : the table of samples (texts as categories, but plain numbers as numbers), and ``n_cells``
-    var : the ``population`` of each atom, its position on every marker, the ``n_cells`` that it represents, and its ``mass`` (mean
-        proportion). With groups also ``log2_fold_change_[group]``, ``q`` and ``found`` of the witness
-    obsm : ``X_map``, which ``scanpy.pl.embedding(adata, basis="map", color="condition")`` draws; ``population_share``, a frame with
-        one column per population; ``cleaning``, the number of events that each step removed, if samples came from files
-    obsp : ``distances`` and ``errors``, by which the distances may be too small
+    X : (N, m) the proportion of each atom in each sample; rows sum to 1. ``layers["counts"]`` has the numbers of cells.
+    obs : the table of samples (texts as categories, but plain numbers as numbers), and ``n_cells``.
+    var : the ``population`` of each atom, its value of every marker, the ``n_cells`` that it represents, and its ``mass`` (mean
+        proportion). With groups, also ``log2_fold_change_[group]``, ``q`` and ``found`` of the witness.
+    obsm : ``X_map``, which ``scanpy.pl.embedding(adata, basis="map", color="condition")`` draws. ``population_share`` is a frame
+        with one column per population. If samples came from files, ``cleaning`` has the number of events that each step removed.
+    obsp : ``distances`` and ``errors``, by which the distances may be too small.
     uns : ``populations``, ``differences``, ``batches``, and ``reduset`` with version, parameters and notes, all plain arrays
 
     Files of AnnData cannot have "/" in names: it becomes "_", and ``uns["reduset"]["renamed"]`` lists these names.
@@ -110,18 +110,19 @@ def cells_to_anndata(study: CohortStudy, *, every_cell: bool = False) -> Any:
     Parameters
     ----------
     study : CohortStudy, fitted
-    every_cell : whether to take all cells of all samples, each with the sketch cell that represents it
+    every_cell : whether to include all cells of all samples, each with the sketch cell that represents it
 
     Returns
     -------
     AnnData with
 
     X : (n, d) float32, on the scales of the study
-    obs : ``sample``, ``population``, ``event`` (its number in its file, from 0 on, or in its sample) and ``source`` (that file);
-        ``sketch``, ``sketch_weight`` (the number of cells it represents, 0 outside the sketch) and ``sketch_assignment`` (the name
-        of the sketch cell that represents it); and the table of samples, texts as categories. Cells are named by their number
-    var : ``marker_class`` ("type" or "state") and ``scale`` of each marker
-    uns : ``sketch`` as `reduset.anndata.sketch` has it, and the facts of `to_anndata`
+    obs : ``sample``, ``population``, ``source`` (the file) and ``event`` (the number in the file or sample, from 0 on).
+        ``sketch`` marks the sketched cells. ``sketch_weight`` is the number of cells that each represents, 0 outside the sketch.
+        ``sketch_assignment`` is the name of the sketch cell that represents a cell. The columns of the table of samples follow,
+        texts as categories. Cells are named by their number.
+    var : ``marker_class`` ("type" or "state") and ``scale`` of each marker.
+    uns : ``sketch`` as written by `reduset.anndata.sketch`, and the entries of `to_anndata`.
 
     Examples
     --------
@@ -177,7 +178,7 @@ def cells_to_anndata(study: CohortStudy, *, every_cell: bool = False) -> Any:
 
 
 def _single(parts: Sequence[Floats]) -> NDArray[np.float32]:
-    """All of them in one array in single precision, copied once."""
+    """All parts in one array in single precision, copied once."""
     try:
         with np.errstate(over="raise"):
             return np.concatenate(parts, dtype=np.float32, casting="same_kind")
@@ -196,7 +197,7 @@ def _cell_names(numbers: Indices) -> Any:
 
 
 class KeyNames:
-    """Names as keys of a file, each once; ``record`` has the changes."""
+    """Unique keys of a file for names; ``record`` has the changes."""
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
         self._taken = set(taken)
@@ -207,7 +208,7 @@ class KeyNames:
         self._taken |= set(keys)
 
     def key(self, name: str) -> str:
-        """The key of a name, which no other name has."""
+        """The unique key of a name."""
         stem = name.replace("/", "_").replace("\x00", "")
         plain = "" if stem in (".", "_index") else stem
         key, number = plain or f"column {stem}", 2
@@ -223,7 +224,7 @@ class KeyNames:
         return [self.key(name) for name in names]
 
     def record(self) -> dict[str, Any]:
-        """The changed names: their keys, and the names."""
+        """The changed names, with their keys."""
         return {"key": texts(self._changed), "name": texts(self._changed.values())} if self._changed else {}
 
 
@@ -239,7 +240,7 @@ def frame(columns: Mapping[str, Any], names: Sequence[str]) -> Any:
 
 
 def categories(codes: Indices, names: Iterable[str]) -> Any:
-    """A column of categories by their numbers; categories without a row stay, so that colours do not change."""
+    """A column of categories from codes. Categories without a row are kept, so that colours do not change."""
     return library("pandas").Categorical.from_codes(codes, texts(names))
 
 
@@ -326,7 +327,7 @@ def _plain(value: Any) -> Any:
 
 def _fields(result: Any) -> dict[str, Any]:
     """The fields of a result that are numbers, texts, or arrays of these."""
-    values = {each.name: getattr(result, each.name) for each in fields(result) if each.name not in IN_VAR}
+    values = {entry.name: getattr(result, entry.name) for entry in fields(result) if entry.name not in IN_VAR}
     return {
         name: _plain(value)
         for name, value in values.items()
@@ -335,7 +336,7 @@ def _fields(result: Any) -> dict[str, Any]:
 
 
 def _without_empty(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Without None, empty arrays, and mappings of these only."""
+    """The values without None, empty arrays, and mappings of these only."""
     kept = {}
     for name, value in values.items():
         value = _without_empty(value) if isinstance(value, Mapping) else value

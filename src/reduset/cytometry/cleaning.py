@@ -1,15 +1,15 @@
 """Cleaning of one file's events in steps: invalid numbers, saturated detectors, doublets, and drift during the measurement.
 
-A step flags some of the events that earlier steps kept, so each event is counted once. A note states if a step was not possible. So
-doublets cannot be found in a file without pulse heights. Each step costs O(n).
+A step flags events that earlier steps kept, so each event is counted once. If a step is not possible, a note states the reason.
+For example, doublets cannot be found in a file without pulse heights. Each step costs O(n).
 
 Margin events
     Signals above the range of a detector are recorded at the top of the range. Only the top counts: values at the floor, or below
     zero after compensation, are cells without that dye. A saturated detector gives one value, so margin events form a pile. If more
-    events lie beyond the pile than in it, the stated range is not in the units of the values, and no event is flagged.
-    Floating-point files often repeat the range of an older instrument. Compensation moves the pile, so the values before it are
-    used if they are known. A large pile is a population that was not resolved, such as bright or large cells. It is kept, with a
-    note, because removing it would change the composition of the sample.
+    events lie beyond the pile than in it, the stated range is not in the units of the values. Then no event is flagged.
+    Floating-point files often repeat the range of an older instrument. Compensation moves the pile, so the values before
+    compensation are used if they are known. A large pile is a population that was not resolved, such as bright or large cells. It
+    is kept, with a note, because removing it would change the composition of the sample.
 
 Doublets
     Two cells that passed the laser as one have the height of one pulse and the area of both:
@@ -17,24 +17,27 @@ Doublets
         r = log(area / height),    z = (r − median of r at that height) / s,    s = 1.4826 · median |r − its median|
 
     An event with z > 4 is a doublet. The ratio of single cells grows with their size, so the median is taken at their height, in
-    twenty bins with linear interpolation. Of planted doublets (the areas of two real events added, the larger height) this finds
-    62 % instead of 38 % in a file of mixed sizes, and all of them either way in files of one size. Two equal cells have twice the
-    area of one, so r separates them only if 4 s < log 2. Otherwise side scatter is used, and if that fails, no event is flagged.
-    Without heights, the width takes the place of area over height. Events without area or height are debris, and are kept.
+    twenty bins with linear interpolation. Planted doublets combine two real events: the sum of the areas, and the larger height.
+    The local median finds 62 % of them instead of 38 % in a file of mixed sizes. In files of one size both methods find all. Two
+    equal cells have twice the area of one, so r separates them only if 4 s < log 2. Otherwise side scatter is used, and if that
+    fails, no event is flagged. Without heights, the width replaces area over height. Events without area or height are debris and
+    are kept.
 
 Drift in time
     The events in the order of time are cut into up to forty segments of equal size. Each segment is compared with the others on
-    asinh scales. It is flagged if its change is both large and significant. Large: in some channel, the quantiles (5 % to 95 %) of
-    the segment differ on average by a quarter of the channel's spread or more from the typical segment. This is a truncated
-    Wasserstein distance. It equals the shift if all values shift, and is small if a few cells more or less are positive, when a
-    median may jump. Significant: the column test of `reduset.drift` rejects the hypothesis that such a channel is distributed as in
-    the unchanged segments, at a level of 5 % for all segments and channels together (Bonferroni).
+    asinh scales. It is flagged if its change is both large and significant.
 
-    With a million events trivial changes are significant too, but they are not large, and stay. The size is tested first. Files
-    without drift need a sort and no test. Sorting costs O(n log n), and the comparison is bounded (a thousand events a segment).
-    The test by column is used because it finds 93 % of a shift of one dye among forty by half a spread, planted in a tenth of
-    60,000 events. The test of all columns together finds 66 %. Pulse widths are ignored: they take few values and define no
-    population.
+    A change is large if the quantiles (5 % to 95 %) of a channel differ from the typical segment by a quarter of the channel's
+    spread or more on average. This is a truncated Wasserstein distance. It equals the shift if all values shift. It is small if
+    slightly more or fewer cells are positive, while a median may jump. A change is significant if the column test of
+    `reduset.drift` rejects the hypothesis that the channel is distributed as in the unchanged segments. The level is 5 % for all
+    segments and channels together (Bonferroni).
+
+    With a million events, trivial changes are significant too, but they are not large, so their events are kept. The size is tested
+    first. Files without drift need a sort and no test. Sorting costs O(n log n), and the comparison is bounded (a thousand events a
+    segment). The test by column is more powerful: it finds 93 % of the shifts of one dye among forty by half a spread, planted in
+    a tenth of 60,000 events. The test of all columns together finds 66 %. Pulse widths are ignored, because they have few values
+    and define no population.
 """
 
 from __future__ import annotations
@@ -65,13 +68,13 @@ from reduset.drift import ColumnBins, changed_columns
 from reduset.io import listed
 
 MAX_MARGIN_SHARE = 0.05
-NOTED_SHARE = 0.001  # of the events, from which values beyond the stated range are worth a note
-TOP_TOLERANCE = 2e-5  # relative: of 65,536 or more values, some files give range and others range − 1 as the last one
+NOTED_SHARE = 0.001  # proportion of events beyond the stated range that causes a note
+TOP_TOLERANCE = 2e-5  # relative; the last of 65,536 or more values is the range in some files, and range − 1 in others
 
 MAX_Z = 4.0
-MAX_DOUBLET_SHARE = 0.25  # more are another kind of cell, or wrong settings
+MAX_DOUBLET_SHARE = 0.25  # a larger proportion is another kind of cell, or wrong settings
 MIN_EVENTS = 200
-MIN_POSITIVE_SHARE = 0.9  # of the events, which need a positive area and height
+MIN_POSITIVE_SHARE = 0.9  # proportion of the events that need a positive area and height
 HEIGHT_BINS = 20
 MAX_SAMPLE = 50_000
 AREA_OF_TWO = float(np.log(2.0))
@@ -81,8 +84,8 @@ MIN_SEGMENT_EVENTS, SAMPLED_EVENTS = 500, 1000
 LARGE_CHANGE = 0.25  # of a channel's spread
 FAMILY_LEVEL = 0.05
 MAX_FLAGGED_SHARE = 0.30
-MAX_BACKWARD_STEPS = 0.01  # of all steps of the clock, up to which the file itself is in the order of time
-CLIPPED_SPREADS = 3.0  # from the median, so that a few events far away have little influence
+MAX_BACKWARD_STEPS = 0.01  # of all steps of the clock; with more, the file is sorted by time
+CLIPPED_SPREADS = 3.0  # from the median, so that outliers have little influence
 LEVELS = np.linspace(0.05, 0.95, 19)
 
 
@@ -92,9 +95,9 @@ class Cleaned:
 
     Attributes
     ----------
-    keep : (n,) which events are kept
-    counted : the number of events that each step removed, in the order of the steps
-    notes : steps that were not possible, with the reason
+    keep : Whether an event is kept, (n,).
+    counted : Number of events that each step removed, in the order of the steps.
+    notes : Steps that were not possible, with the reason.
     """
 
     keep: Flags = field(repr=False)
@@ -110,7 +113,7 @@ class Flagged(NamedTuple):
 
     @classmethod
     def none(cls, count: int, *notes: str) -> Flagged:
-        """None of ``count`` events."""
+        """No event of ``count``."""
         return cls(np.zeros(count, bool), list(notes))
 
 
@@ -119,8 +122,8 @@ def clean(events: FileEvents, steps: Sequence[str] | None = None) -> Cleaned:
 
     Parameters
     ----------
-    events : of one file, with all channels
-    steps : some of `STEPS`, in the order in which they are applied; all by default
+    events : The events of one file, with all channels.
+    steps : Names from `STEPS`, in the order in which they are applied; all by default.
     """
     if isinstance(steps, str):
         raise TypeError(f"steps must be a list of names, some of {', '.join(STEPS)}; got the text {steps!r}, write [{steps!r}]")
@@ -135,7 +138,7 @@ def clean(events: FileEvents, steps: Sequence[str] | None = None) -> Cleaned:
 
 
 def non_finite(events: FileEvents, kept: Flags) -> Flagged:
-    """Flag events with NaN or infinite values; channels without any number were not measured, and are ignored."""
+    """Flag events with NaN or infinite values. Channels without any number were not measured and are ignored."""
     finite = np.isfinite(events.values)
     if finite.all():
         return Flagged.none(len(kept))
@@ -172,7 +175,7 @@ def margins(events: FileEvents, kept: Flags) -> Flagged:
     if crowded:
         notes.append(f"kept at the top of the range, because these are many events: {printable(listed(crowded))}")
     if beyond:
-        notes.append(f"margin events not looked for, because values exceed the stated range: {printable(listed(beyond))}")
+        notes.append(f"margin events not searched for, because values exceed the stated range: {printable(listed(beyond))}")
     return Flagged(at_top & resolved, notes)
 
 
@@ -193,13 +196,13 @@ def doublets(events: FileEvents, kept: Flags) -> Flagged:
             continue
         flagged = _outside(*pulse, kept)
         if flagged is None:
-            reasons.append(f"area and height of {direction} are hardly related")
+            reasons.append(f"area and height of {direction} are too weakly related")
             continue
         share = int(flagged.sum()) / count
         if share > MAX_DOUBLET_SHARE:
             return Flagged.none(len(kept), f"doublets kept: {share:.0%} of the events have more area of {direction} than expected")
         return Flagged(flagged, [])
-    return Flagged.none(len(kept), f"doublets not looked for: {'; '.join(reasons)}")
+    return Flagged.none(len(kept), f"doublets not searched for: {'; '.join(reasons)}")
 
 
 def _pulse(values: Floats, parts: dict[str, int]) -> tuple[Array, Array] | None:
@@ -222,7 +225,7 @@ def _pulse(values: Floats, parts: dict[str, int]) -> tuple[Array, Array] | None:
 
 
 def _outside(ratio: Array, height: Array, kept: Flags) -> Flags | None:
-    """Which of the kept events have too large a ratio for their height; None if the ratio cannot separate them."""
+    """Flags of kept events with too large a ratio for their height; None if the ratio cannot separate doublets."""
     rows = np.flatnonzero(kept & np.isfinite(ratio) & np.isfinite(height))
     if len(rows) < max(MIN_POSITIVE_SHARE * int(kept.sum()), MIN_EVENTS):
         return None
@@ -254,15 +257,15 @@ def time_drift(events: FileEvents, kept: Flags) -> Flagged:
     """Flag segments of time in which the events differ from the rest by a large and significant change."""
     clock = clock_of(events.channels, events.labels)
     if clock is None:
-        return Flagged.none(len(kept), "drift in time not looked for: no channel of time")
+        return Flagged.none(len(kept), "drift in time not searched for: no channel of time")
     rows = np.flatnonzero(kept)
     if len(rows) < MIN_SEGMENTS * MIN_SEGMENT_EVENTS:
         return Flagged.none(len(kept))
     times = events.values[rows, clock]
     steps = np.diff(times)
     if not np.any(steps != 0):
-        return Flagged.none(len(kept), f"drift in time not looked for: {printable(events.channels[clock])} is constant")
-    if float((steps < 0).mean()) > MAX_BACKWARD_STEPS:  # otherwise joined files, in the order of time
+        return Flagged.none(len(kept), f"drift in time not searched for: {printable(events.channels[clock])} is constant")
+    if float((steps < 0).mean()) > MAX_BACKWARD_STEPS:  # a few backward steps mean joined files, in the order of time
         rows = np.asarray(rows[np.argsort(times, kind="stable")])
     segments = np.array_split(rows, min(MAX_SEGMENTS, len(rows) // MIN_SEGMENT_EVENTS))
     names, values = _sampled(events, segments)
@@ -303,7 +306,7 @@ def _sampled(events: FileEvents, segments: list[Indices]) -> tuple[list[str], Ar
 
 
 def _changed(values: Array, large: Flags) -> list[int]:
-    """Segments in which some channel's change is large, (S, C), and significant."""
+    """Segments in which the change of a channel is large and significant; ``large`` is (S, C)."""
     unchanged: Flags = ~np.asarray(large.any(axis=1))
     level = FAMILY_LEVEL / large.size
     changed = []

@@ -1,32 +1,31 @@
-"""Which populations differ between groups, by a test of each with samples as the units; and at which atoms groups differ.
+"""Tests of each population for a difference between groups, with samples as the units, and the same test at every atom.
 
-A population with c of the n cells of a sample enters as y = log((c + ½)/(λ + ½)), where λ = nπ is the number of cells expected at
-the mean proportion π. A sample of too few cells to be informative is at 0, whatever its group. A change of the proportion by a
-factor exp(θ) moves y by about bθ, b = λ/(λ + ½). The variance of y is b²(τ² + s²): the variation between samples, and the sampling
-variance s² = (1 − π)/λ of n cells. Weights are 1/(τ² + s²), so that a sample of fifty cells counts for what it contributes next to
-one of a million. π and τ² are estimated from all samples without their groups, from the weighted scatter about what is held fixed
-(Paule & Mandel 1982). Effects are differences of y. They are logarithms of fold changes, shrunk towards 0 for fewer than one or two
-expected cells.
+Let a population have c of the n cells of a sample, and λ = nπ expected cells at the mean proportion π. The compared value is
+y = log((c + ½)/(λ + ½)). It is close to 0 for a sample of too few cells. A change of the proportion by a factor exp(θ) moves y by
+about bθ, b = λ/(λ + ½). The variance of y is b²(τ² + s²), the variation between samples and the sampling variance s² = (1 − π)/λ
+of n cells. Weights are 1/(τ² + s²), so that a sample of fifty cells has less weight than one of a million. The mean proportion π
+and τ² are estimated from all samples without their groups, from the weighted scatter about the nuisance (Paule & Mandel 1982).
+Effects are differences of y. They are logarithms of fold changes, shrunk towards 0 for fewer than one or two expected cells.
 
-F statistics. With weights w, nuisance Z and indicators X of the groups, and M = I − P the projection off √w·Z,
+F statistics. With weights w, nuisance Z, indicators X of the groups, and the projection M = I − P off √w·Z,
 
     explained = (Xᵀu)ᵀ (XᵀGX)⁻¹ (Xᵀu),     u = √w·M√w·y,     G = √w·M·√w,
     F = (explained / p) / max((yᵀGy − explained) / d, v),     p = G − 1 groups, d degrees of freedom.
 
-Another labelling is another X, so B of them take one product with u and one with G. The variance is at least the sampling variance
-of the cell counts, v, the mean of w·s²: three samples without a cell and three with one are not without variance. Variances are not
-shared between populations. They differ by far more than the scaled inverse χ² distribution of moderated statistics (Smyth 2004),
-and shrinkage to one variance hides changes of populations that hardly vary. All labellings are treated equally, so an exact test
-stays exact. O(B·n²) for each population, O(B·n) for populations with the same weights.
+Another labelling is another X, so B of them take one product with u and one with G. The variance is at least v, the sampling
+variance of the cell counts and mean of w·s². For example, three samples without a cell and three with one still have a variance.
+Variances are not shared between populations. They vary far more than the scaled inverse χ² distribution of moderated statistics
+(Smyth 2004). Shrinkage to one variance would hide changes of populations with a small variance. All labellings are treated
+equally, so an exact test stays exact. O(B·n²) for each population, O(B·n) for populations with the same weights.
 
-p-values. The p-value of a population is the proportion of labellings with a statistic at least as large. A few labellings cannot
-give p-values small enough for many populations. F statistics of all populations have nearly one distribution under the null
-hypothesis, so they are pooled over all labellings. q-values are those of Benjamini & Hochberg (1995).
+p-values. The p-value of a population is the proportion of labellings with a statistic at least as large. A small number of
+labellings cannot give p-values small enough for many populations. F statistics of all populations have nearly one distribution
+under the null hypothesis, so they are pooled over all labellings. The q-values follow Benjamini & Hochberg (1995).
 
 Witness. f_i(c) = Σ_a share_ia φ(c, c_a) is the density of sample i at an atom c, at the smallest bandwidth that the atoms resolve.
-The difference of the groups' means of f is the witness function, the direction in which the kernel separates the groups (Gretton et
-al. 2012, Section 2.3). Each atom is tested on log f as populations are, with equally weighted samples, and q-values are over all
-atoms.
+The difference of the groups' means of f is the witness function. It is the direction in which the kernel separates the groups
+(Gretton et al. 2012, Section 2.3). Each atom is tested on log f like a population, with equally weighted samples. The q-values are
+over all atoms.
 """
 
 from __future__ import annotations
@@ -53,11 +52,11 @@ from reduset.mean import with_bandwidth
 
 NULLS = ("auto", "permutation", "normal")
 MIN_LABELLINGS = 100  # for a permutation test
-LABELLINGS_PER_P_VALUE = 20  # needed to resolve the smallest p-value that can be significant
+LABELLINGS_PER_P_VALUE = 20  # to resolve the smallest p-value that can be significant
 DIGITS = 12  # of logarithms, so that equal proportions stay equal in spite of rounding
 ITERATIONS = 6  # of mean proportions and weights
 MAX_PRINTED_COUNT = 10**7  # larger numbers are printed as powers of ten
-RIDGE = 1e-12  # of the trace, for labellings that Z nearly determines
+RIDGE = 1e-12  # relative to the trace, for labellings that Z nearly determines
 COLUMNS = 64  # populations at a time
 VALUE_ROUNDING = 1e-12
 RESIDUAL_ROUNDING = 1e-10  # of the energy
@@ -66,20 +65,21 @@ STATISTIC_ROUNDING = 1e-9  # equivalent labellings differ by rounding
 
 @dataclass(frozen=True)
 class Differences:
-    """Which of k populations differ between G groups of samples.
+    """The differences of k populations between G groups of samples.
 
     Attributes
     ----------
-    names : of the populations
-    design : of the comparison
-    shares : (k, G) mean proportion of each population in each group
-    effects : (G − 1, k) logarithms to base 2 of fold changes against the first group, adjusted for what is held fixed
-    intervals : (G − 1, k, 2) confidence limits of the effects
-    p_values, q_values : (k,) of the test whether any group differs; q is the smallest false discovery rate that finds it
-    any_p_values : (k,) adjusted for all populations: the probability of one as extreme as this, if none differs
-    found : (k,) bool, at the false discovery rate ``fdr``
-    null : "permutation" or "normal", the null distribution
-    labellings : the number of possible labellings of the samples
+    names : Names of the populations.
+    design : Design of the comparison.
+    shares : Mean proportion of each population in each group, (k, G).
+    effects : Logarithms to base 2 of fold changes against the first group, adjusted for covariates, blocks and batches, (G − 1, k).
+    intervals : Confidence limits of the effects, (G − 1, k, 2).
+    p_values : Tests of the hypothesis that no group differs, (k,).
+    q_values : Smallest false discovery rate at which each population is found, (k,).
+    any_p_values : Family-wise p-values, (k,), the probability that any of the populations is as extreme if none differs.
+    found : Whether a population is found at the false discovery rate ``fdr``, (k,).
+    null : Null distribution, "permutation" or "normal".
+    labellings : Number of possible labellings of the samples.
     """
 
     names: tuple[str, ...]
@@ -97,11 +97,11 @@ class Differences:
     labellings: int
 
     def order(self) -> NDArray[np.int64]:
-        """(k,) the populations by p-value, then by effect, the largest first."""
+        """(k,) the populations by p-value, then by decreasing effect."""
         return np.lexsort((-np.abs(self.effects).max(axis=0), self.p_values))
 
     def rows(self) -> list[dict[str, Any]]:
-        """A row a population, the smallest p-value first: names, proportions, fold changes with their limits, p and q."""
+        """One row per population, the smallest p-value first, with proportions, fold changes and their limits, p and q."""
         rows = []
         for k in self.order():
             row: dict[str, Any] = {"population": self.names[k]}
@@ -161,18 +161,18 @@ def compare(
 
     Parameters
     ----------
-    counts : (N, k) cells of each sample in each population
-    sizes : (N,) cells of each sample
-    design : of the N samples
-    names : of the populations
-    fdr : the false discovery rate
-    confidence : of the intervals
-    null : "permutation", "normal", or "auto": normal if fewer than 100 labellings are possible
-    rng : None, seed or Generator
+    counts : Number of cells of each sample in each population, (N, k).
+    sizes : Number of cells of each sample, (N,).
+    design : Design of the N samples.
+    names : Names of the populations.
+    fdr : The false discovery rate.
+    confidence : Confidence of the intervals.
+    null : "permutation", "normal", or "auto": normal if fewer than 100 labellings are possible.
+    rng : None, seed or Generator.
     """
     counts, sizes = np.asarray(counts)[design.rows], np.asarray(sizes)[design.rows]
     if (sizes == 0).any():
-        raise DesignError(f"{int((sizes == 0).sum())} samples hold no cells; omit them")
+        raise DesignError(f"every sample that is compared must have cells, {int((sizes == 0).sum())} have none; omit them")
     if counts.ndim != 2 or not counts.shape[1]:
         raise ValueError(f"counts must have a row per sample and at least one column per population; got shape {counts.shape}")
     names = tuple(f"population {k + 1}" for k in range(counts.shape[1])) if names is None else tuple(names)
@@ -216,10 +216,10 @@ class LogShares(NamedTuple):
 
     Attributes
     ----------
-    values : (n, k) logarithms of proportions over mean proportions
-    weights : (n, k) of mean 1 for each population
-    known : (k,) the effective proportion of the degrees of freedom; 1 if all samples are as informative as the weighted ones
-    chance : (n, k) sampling variance of the values
+    values : Logarithms of proportions over mean proportions, (n, k).
+    weights : Weights with mean 1 for each population, (n, k).
+    known : Effective proportion of the degrees of freedom, (k,); 1 if all samples are as informative as the weighted ones.
+    chance : Sampling variance of the values, (n, k).
     """
 
     values: Array
@@ -248,7 +248,7 @@ def log_shares(counts: NDArray[Any], sizes: NDArray[np.integer], design: Design)
 
 
 def _scatter(values: Array, weights: Array, nuisance: Array) -> tuple[Array, Array]:
-    """(k,) weighted squares about what is held fixed, yᵀPy, and (n, k) the leverage that each sample keeps, Pᵢᵢ/wᵢ."""
+    """(k,) weighted squares about the nuisance, yᵀPy, and (n, k) the leverage that each sample keeps, Pᵢᵢ/wᵢ."""
     root = np.sqrt(weights).T
     q, _ = np.linalg.qr(root[:, :, None] * nuisance)
     full = root * values.T
@@ -265,10 +265,10 @@ class Fits:
 
     Attributes
     ----------
-    statistics : (B, k) F under each labelling, the true one first
-    effects : (G − 1, k) β of the true labels: differences to the first group
-    errors : (G − 1, k) their standard errors
-    freedom : (k,) of the variances
+    statistics : F statistics under each labelling, (B, k), the true labelling first.
+    effects : Differences β to the first group with the true labels, (G − 1, k).
+    errors : Standard errors of the effects, (G − 1, k).
+    freedom : Degrees of freedom of the variances, (k,).
     """
 
     statistics: Array
@@ -287,8 +287,8 @@ def fit(
 ) -> Fits:
     """Fit the model to every column of values, (n, k), with weights of the same shape or none.
 
-    ``known`` is the proportion of the degrees of freedom of a column; it is below 1 if some samples hardly inform about it.
-    ``chance`` is the sampling variance of each value, (n, k).
+    ``known`` is the effective proportion of the degrees of freedom of a column. It is below 1 if some samples have little
+    information. ``chance`` is the sampling variance of each value, (n, k).
     """
     X, k = labelled.indicators(len(design.levels)), values.shape[1]
     p, B = len(X), X.shape[1]
@@ -314,7 +314,7 @@ def fit(
 
 
 class _Projection(NamedTuple):
-    """Shared by populations of the same weights: √w, M, XᵀGX, whether Z determines a labelling, and √ of (XᵀGX)⁻¹'s diagonal."""
+    """Arrays that depend only on the weights: √w, M, XᵀGX, whether Z determines a labelling, and √ of (XᵀGX)⁻¹'s diagonal."""
 
     root: Array
     off: Array
@@ -357,7 +357,7 @@ class _Projection(NamedTuple):
 
 
 def p_values(fits: Fits, labelled: Relabellings, null: str, rate: float, p: int) -> Array:
-    """(k,) p-values: normal, or from each population's own permutations if they are enough for the rate, otherwise pooled."""
+    """(k,) p-values, normal or from permutations. Permutations are pooled over populations if too few are possible for the rate."""
     if null == "normal":
         return np.asarray(fdtrc(p, fits.freedom, fits.statistics[0]))
     needed = fits.statistics.shape[1] * LABELLINGS_PER_P_VALUE / rate
@@ -367,7 +367,7 @@ def p_values(fits: Fits, labelled: Relabellings, null: str, rate: float, p: int)
 
 
 def on_one_scale(fits: Fits, p: int) -> Array:
-    """(B, k) comparable statistics: F if all have the same degrees of freedom, else −log p of the normal distribution."""
+    """(B, k) comparable statistics: F if all have the same degrees of freedom, otherwise −log p of the normal distribution."""
     if np.ptp(fits.freedom) == 0:
         return fits.statistics
     with np.errstate(divide="ignore"):
@@ -405,15 +405,15 @@ def q_values(p: Array) -> Array:
 
 @dataclass(frozen=True)
 class Witness:
-    """Where among the markers groups differ.
+    """The differences of the groups' densities at every atom.
 
     Attributes
     ----------
-    values : (G − 1, m) the witness function of each group against the first, relative to the largest density of any group
-    fold_changes : (G − 1, m) logarithms to base 2 of the ratio of densities
-    q_values : (m,) the smallest false discovery rate at which an atom is found
-    found : (m,) bool
-    bandwidth : of the densities
+    values : Witness function of each group against the first, relative to the largest density of any group, (G − 1, m).
+    fold_changes : Logarithms to base 2 of the ratio of densities, (G − 1, m).
+    q_values : Smallest false discovery rate at which an atom is found, (m,).
+    found : Whether an atom is found, (m,).
+    bandwidth : Bandwidth of the densities.
     """
 
     values: Array = field(repr=False)

@@ -1,4 +1,4 @@
-"""The design of a comparison: the groups of the samples, what is held fixed, and the relabellings of permutation tests.
+"""The design of a comparison: the groups of the samples, the nuisance variables, and the relabellings of permutation tests.
 
 With indicators X of all groups but the first and nuisance Z (a constant, blocks, covariates, batches), the values of a population
 are modelled as Zγ + Xβ. Blocks (patients with several samples) are part of Z, and labels are exchanged only within blocks.
@@ -38,15 +38,15 @@ class Design:
 
     Attributes
     ----------
-    name : of the labels, such as "condition"
-    levels : the G groups; the others are compared with the first
-    rows : (n,) the samples that have a group, among all
-    codes : (n,) their groups
-    blocks : (n,) their blocks, all 0 without blocks
-    nuisance : (n, q) what is held fixed, of full rank
-    adjusted : the names of covariates and batches among it
-    notes : remarks
-    is_confounded : whether groups and batches are confounded
+    name : Name of the labels, such as "condition".
+    levels : The G groups. The first is the reference.
+    rows : Indices of the samples that have a group, (n,).
+    codes : Group of each of these samples, (n,).
+    blocks : Block of each of these samples, (n,); all 0 without blocks.
+    nuisance : Nuisance variables that are held fixed, (n, q), of full rank.
+    adjusted : Names of the covariates and batches among the nuisance variables.
+    notes : Remarks.
+    is_confounded : Whether groups and batches are confounded.
     """
 
     name: str
@@ -84,16 +84,16 @@ def design_of(
     batch: Sequence[Any] | None = None,
     first: str | None = None,
 ) -> Design:
-    """The design of a comparison; raises `DesignError` before anything is computed.
+    """The design of a comparison; raises `DesignError` if it cannot be tested.
 
     Parameters
     ----------
-    labels : (N,) the group of each sample, texts or numbers; samples with None or nan are omitted
-    name : of the labels
-    block : (N,) for example patients, within which samples are compared
-    covariates : by name (N,) numbers, or texts as categories
-    batch : (N,) the run of each sample, held fixed like a covariate if groups and batches are not confounded
-    first : the group that the others are compared with; by default the first in the order of numbers, or of the alphabet
+    labels : Group of each sample, (N,), texts or numbers. Samples with None or nan are omitted.
+    name : Name of the labels.
+    block : Block of each sample, (N,), such as the patient. Samples are compared within blocks.
+    covariates : Covariates by name, (N,) numbers, or texts as categories.
+    batch : Run of each sample, (N,). It is held fixed like a covariate if groups and batches are not confounded.
+    first : Reference group; by default the first in the order of numbers, or of the alphabet.
     """
     known = [k for k, label in enumerate(labels) if not missing(label)]
     rows = np.array(known, np.int64)
@@ -126,8 +126,8 @@ def design_of(
     design = Design(name, levels, rows, codes, blocks, nuisance, tuple(adjusted), tuple(notes), is_confounded)
     if design.freedom < 1:
         raise DesignError(
-            f"{len(rows)} samples leave no residual degrees of freedom: {nuisance.shape[1]} numbers are held fixed and "
-            f"{len(levels)} groups compared; omit covariates or blocks, or measure more samples"
+            f"{len(rows)} samples leave no residual degrees of freedom with {nuisance.shape[1]} nuisance variables and "
+            f"{len(levels)} groups; omit covariates or blocks, or measure more samples"
         )
     return design
 
@@ -203,7 +203,7 @@ def _independent(columns: Array) -> Array:
 
 
 def _is_identified(nuisance: Array, effect: Array) -> bool:
-    """Whether no part of the effect lies in the span of what is held fixed."""
+    """Whether no part of the effect lies in the span of the nuisance variables."""
     rank = np.linalg.matrix_rank(np.hstack([nuisance, effect]), tol=1e-8)
     return bool(rank == np.linalg.matrix_rank(nuisance, tol=1e-8) + effect.shape[1])
 
@@ -214,8 +214,8 @@ class Relabellings:
 
     Attributes
     ----------
-    codes : (B, n) the group of each sample, the true labels first
-    count : the number of all possible labellings
+    codes : Group of each sample under each labelling, (B, n), the true labels first.
+    count : Number of all possible labellings.
     """
 
     codes: NDArray[np.int16] = field(repr=False)
@@ -226,11 +226,11 @@ class Relabellings:
         return np.stack([self.codes == level for level in range(1, levels)]).astype(np.float64)
 
 
-def relabellings(design: Design, rng: np.random.Generator, most: int = MAX_RELABELLINGS) -> Relabellings:
-    """All labellings, or ``most`` random ones and the true one."""
+def relabellings(design: Design, rng: np.random.Generator, limit: int = MAX_RELABELLINGS) -> Relabellings:
+    """All labellings, or ``limit`` random ones and the true one."""
     blocks = [np.flatnonzero(design.blocks == number) for number in np.unique(design.blocks)]
     count = prod(factorial(len(rows)) // prod(map(factorial, np.bincount(design.codes[rows]).tolist())) for rows in blocks)
-    if count <= most:
+    if count <= limit:
         choices = [_arrangements(design.codes[rows]) for rows in blocks]
         codes = np.empty((count, len(design.codes)), np.int16)
         for k, arrangement in enumerate(product(*choices)):
@@ -239,14 +239,14 @@ def relabellings(design: Design, rng: np.random.Generator, most: int = MAX_RELAB
         true = int(np.flatnonzero((codes == design.codes).all(axis=1))[0])
         codes[[0, true]] = codes[[true, 0]]
         return Relabellings(codes, count)
-    codes = np.tile(design.codes.astype(np.int16), (most + 1, 1))
+    codes = np.tile(design.codes.astype(np.int16), (limit + 1, 1))
     for rows in blocks:
         codes[1:, rows] = rng.permuted(codes[1:, rows], axis=1)
     return Relabellings(codes, count)
 
 
 def _arrangements(codes: Indices) -> list[list[int]]:
-    """All distinct orders of some labels."""
+    """All distinct orders of these labels."""
 
     def orders(counts: list[int]) -> list[list[int]]:
         if not any(counts):

@@ -1,16 +1,17 @@
 """Tests on the distances between samples: whether groups differ at all, and how much runs (batches) contribute.
 
-Groups (Anderson 2001, McArdle & Anderson 2001). With A = −½D², H the projection onto what the groups add to what is held fixed, and
-R the projection off both,
+Groups (Anderson 2001, McArdle & Anderson 2001). Let A = −½D². H is the projection onto the part of the groups that the nuisance
+variables do not explain. R is the projection off groups and nuisance. Then
 
     F = (tr HA / p) / (tr RA / d),     share = tr HA / (tr HA + tr RA),
 
-the variance ratio of points at these distances. Labels are exchanged within blocks. The distances are certified, D₀ ≤ D ≤ D₀ + e,
-and so are the traces: tr PA = −½ΣPᵢⱼDᵢⱼ² is smallest if the squares with Pᵢⱼ > 0 are largest. For labels X and the projection M off
-what is held fixed, tr HA = tr (XᵀMX)⁺XᵀMAMX: O(B·n²) for B labellings.
+is the variance ratio of points at these distances. Labels are exchanged within blocks. The distances are certified,
+D₀ ≤ D ≤ D₀ + e, and so are the traces. The trace tr PA = −½ΣPᵢⱼDᵢⱼ² is smallest if the squares with Pᵢⱼ > 0 are largest. For
+labels X and the projection M off the nuisance variables, tr HA = tr (XᵀMX)⁺XᵀMAMX. O(B·n²) for B labellings.
 
-Batches. Two measures: the share of the squared distances that lies between runs, compared with its value under the null hypothesis;
-and, for control samples (the same blood in every run), their distance between runs over that of two different samples of one run.
+Batches are measured in two ways. One is the proportion of the squared distances between runs, compared with its value under the
+null hypothesis. The other needs control samples (the same blood in every run). It is the distance of a control between two runs,
+relative to the distance of two different samples of one run.
 """
 
 from __future__ import annotations
@@ -36,12 +37,13 @@ class WholeTest:
 
     Attributes
     ----------
-    name : of the labels
-    share : of the squared distances that lies between the groups, beyond what is held fixed
-    interval : limits of the share, from the certified errors of the distances
-    expected : mean share under the null hypothesis
-    statistic, p_value : pseudo-F, and the proportion of labellings with one as large
-    labellings : the number of possible labellings
+    name : Name of the labels.
+    share : Proportion of the squared distances that lies between the groups, after adjustment for the nuisance variables.
+    interval : Limits of ``share``, from the certified errors of the distances.
+    expected : Mean of ``share`` under the null hypothesis.
+    statistic : The pseudo-F statistic.
+    p_value : Proportion of labellings with a statistic at least as large.
+    labellings : Number of possible labellings.
     """
 
     name: str
@@ -62,7 +64,7 @@ class WholeTest:
 
 @seeded
 def compare_whole(distances: Array, errors: Array | None, design: Design, rng: SeedLike = None) -> WholeTest:
-    """Test whether groups of samples differ, from (N, N) distances and their errors, by which they may be too small."""
+    """Test whether groups of samples differ, from (N, N) distances. ``errors`` bounds by how much each may be too small."""
     rows = np.ix_(design.rows, design.rows)
     low = np.asarray(distances, np.float64)[rows]
     high = low if errors is None else low + np.asarray(errors, np.float64)[rows]
@@ -71,7 +73,7 @@ def compare_whole(distances: Array, errors: Array | None, design: Design, rng: S
     with single_threaded_blas():
         q, _ = np.linalg.qr(design.nuisance)
         off = np.eye(len(q)) - q @ q.T
-        inner = off @ (-0.5 * low**2) @ off  # what groups may explain
+        inner = off @ (-0.5 * low**2) @ off  # the part that groups may explain
         total = float(np.trace(inner))
         square, along = (np.einsum("abn,nm,cbm->bac", X, matrix, X, optimize=True) for matrix in (off, inner))
         inverse = np.linalg.pinv(square, rcond=ROUNDING, hermitian=True)
@@ -98,7 +100,7 @@ def compare_whole(distances: Array, errors: Array | None, design: Design, rng: S
 
 
 def _limits(trace: float, projection: Array, slack: Array) -> tuple[float, float]:
-    """The limits of −½ΣPᵢⱼDᵢⱼ² if every squared distance may be larger by its slack."""
+    """The limits of −½ΣPᵢⱼDᵢⱼ² if every squared distance may increase by its slack."""
     low, high = (0.5 * float((np.maximum(part, 0.0) * slack).sum()) for part in (projection, -projection))
     return trace - low, trace + high
 
@@ -119,13 +121,13 @@ class BatchCheck:
 
     Attributes
     ----------
-    name : of the column
-    runs : of the N samples
-    whole : the share of the squared distances that lies between runs; None if it cannot be computed, with the reason in ``notes``
-    confounded : whether groups and runs are confounded; None without groups
-    controls : pairs of the same control in two runs
-    usual : mean distance of two different samples of one run
-    notes : remarks, first on confounding
+    name : Name of the column.
+    runs : Runs of the N samples.
+    whole : Test of the squared distances between runs. None if it cannot be computed, with the reason in ``notes``.
+    confounded : Whether groups and runs are confounded; None without groups.
+    controls : Pairs of the same control in two runs.
+    usual : Root mean square distance of two different samples of one run.
+    notes : Remarks, first on confounding.
     """
 
     name: str
@@ -138,7 +140,7 @@ class BatchCheck:
 
     @property
     def control_share(self) -> float | None:
-        """Squared distance of a control in two runs over that of two samples of one run; None without controls."""
+        """Mean squared distance of a control between two runs, relative to two samples of one run; None without controls."""
         if not self.controls or not self.usual > 0:
             return None
         return float(np.mean([pair.distance**2 for pair in self.controls])) / self.usual**2
@@ -151,7 +153,8 @@ class BatchCheck:
                 f"hypothesis; p = {self.whole.p_value:.2g}"
             )
         if self.control_share is not None:
-            lines.append(f"controls   {np.sqrt(self.control_share):.2g} times as far apart between runs as two samples of one run")
+            ratio = np.sqrt(self.control_share)
+            lines.append(f"controls   distance between runs {ratio:.2g} times the distance of two samples of one run")
         lines += [f"note       {note}" for note in self.notes]
         return "\n  ".join(lines)
 
@@ -167,21 +170,21 @@ def check_batches(
     patients: Sequence[Any] | None,
     rng: np.random.Generator,
 ) -> BatchCheck:
-    """Measure the contribution of runs; samples may have none (None).
+    """Measure the contribution of runs. The run of a sample may be None.
 
     Parameters
     ----------
-    design : of the comparison of groups, if there is one
-    controls : (N,) the kind of control of each sample, None for others
-    patients : (N,) for patients with several samples: only one of those in a run enters the share between runs, because samples of
-        a patient are similar in any run
+    design : Design of the comparison of groups, if there is one.
+    controls : Kind of control of each sample, (N,), None for others.
+    patients : Patient of each sample, (N,). Samples of a patient are similar in any run, so only one sample per patient and run
+        enters the proportion between runs.
     """
     labels = [None if run is None else str(run) for run in runs]
     notes: list[str] = []
     if design is not None and design.is_confounded:
         notes.append(
-            f"{design.name} and {title} are confounded: a difference between groups may be one between runs. Only samples of "
-            "several groups in one run can separate the two"
+            f"{design.name} and {title} are confounded: a difference between groups may be a difference between runs. Only samples "
+            "of several groups in one run can separate the two"
         )
     compared = [run if control is None else None for run, control in zip(labels, controls, strict=True)]
     if patients is not None:
@@ -192,7 +195,7 @@ def check_batches(
             seen.add((run, patient))
     single = sorted(run for run in set(compared) if run is not None and compared.count(run) < 2)
     if single:
-        notes.append(f"runs with a single sample are omitted from the share between runs: {', '.join(single[:5])}")
+        notes.append(f"runs with a single sample are omitted from the test between runs: {', '.join(single[:5])}")
     whole = None
     try:
         whole = compare_whole(distances, errors, design_of([None if run in single else run for run in compared], title), rng)

@@ -1,11 +1,11 @@
-"""The channels and events of one file, and the channel that a name means.
+"""The channels and events of one file, and the channel that matches a name.
 
 Events of FCS files are compensated and on a linear scale. In other files, every numeric column is a channel, without any change.
 Events are in single precision, 4·n·C bytes at a time.
 
-Channels by name. A name means the channel with that $PnN or $PnS. If there is none, case and punctuation are ignored, and then
-`FITC` also means `FITC-A`. Two channels that match equally well are an error. `$P7` (or `$P7N`) is the seventh channel, for files
-with ambiguous names.
+Channels by name. A name matches the channel with that $PnN or $PnS. If there is none, case and punctuation are ignored, and then
+`FITC` also matches `FITC-A`. Two channels that match equally well raise an error. `$P7` (or `$P7N`) is the seventh channel, for
+files with ambiguous names.
 
 Time, scatter and the part of a pulse (area, height or width) follow from the names that manufacturers write: `FSC-A`, `FSC-Area`,
 `FSC A`, `FS-A`, `FSCA`. In Beckman's files `FS INT LIN` is an area, `FS PEAK LIN` a height and `FS TOF LIN` (time of flight) a
@@ -61,12 +61,12 @@ class FileEvents:
 
     Attributes
     ----------
-    path : of the file
-    channels : the names of its channels ($PnN)
-    labels : their labels ($PnS), "" for none
-    values : (n, C)
-    tops : (C,) the largest value that a channel can hold; infinite if the file does not state it
-    measured : (n, C) the values before compensation, which show saturated detectors; None if they are equal to ``values``
+    path : Path of the file.
+    channels : Names of its channels ($PnN).
+    labels : Labels of its channels ($PnS), "" for none.
+    values : Events, (n, C).
+    tops : Largest possible value of each channel, (C,); infinite if the file does not state it.
+    measured : Values before compensation, (n, C), which show saturated detectors; None if they are equal to ``values``.
     """
 
     path: str
@@ -83,15 +83,15 @@ class FileChannels:
 
     Attributes
     ----------
-    path : of the file
-    names : of its channels ($PnN)
-    labels : of its channels ($PnS), "" for none
-    tops : (C,) the largest value that each can hold
-    dyes : the positions of the channels that seem to measure a marker
-    rows : the number of events; None if it is not known before reading
-    is_fcs : whether it is an FCS file
-    compensated : whether its events are compensated
-    notes : remarks of the reader
+    path : Path of the file.
+    names : Names of its channels ($PnN).
+    labels : Labels of its channels ($PnS), "" for none.
+    tops : Largest possible value of each channel, (C,).
+    dyes : Indices of the channels that seem to measure a marker.
+    rows : Number of events; None if it is not known before reading.
+    is_fcs : Whether it is an FCS file.
+    compensated : Whether its events are compensated.
+    notes : Remarks of the reader.
     """
 
     path: str
@@ -106,7 +106,7 @@ class FileChannels:
 
     @property
     def is_mass(self) -> bool:
-        """Whether it is a file of mass cytometry."""
+        """Whether the file is from mass cytometry."""
         return self.is_fcs and are_mass_channels(self.names, self.labels)
 
     def has_own_label(self, position: int) -> bool:
@@ -154,7 +154,7 @@ def _values(source: FileReader, names: tuple[str, ...]) -> NDArray[np.float32]:
     if rows is not None:
         check_room(source.path, 4.0 * rows * len(names), "its events", "omit the file, or some of its channels")
         values = np.empty((rows, len(names)), np.float32)
-    with np.errstate(over="ignore"):  # numbers beyond single precision become infinite, and are removed as such
+    with np.errstate(over="ignore"):  # numbers beyond single precision become infinite and are removed later
         for block in source.blocks(names, [], ROWS):
             count = block.end - block.first
             part = np.empty((count, len(names)), np.float32) if values is None else values[filled : filled + count]
@@ -174,14 +174,14 @@ def _values(source: FileReader, names: tuple[str, ...]) -> NDArray[np.float32]:
 
 
 def find_channel(file: FileChannels, name: str) -> int | None:
-    """The position of the channel that a name means; None if there is none."""
+    """The index of the channel that matches a name; None if there is none."""
     number = re.fullmatch(r"\$P([1-9][0-9]{0,5})[NS]?", name.strip(), re.IGNORECASE)
     if number is not None:
         return int(number[1]) - 1 if int(number[1]) <= len(file.names) else None
     spellings: list[tuple[str, Callable[[str], str]]] = [(name.strip(), str), (loose(name), loose), (loose(name), _without_pulse)]
     for wanted, spelled in spellings:
         pairs = enumerate(zip(file.names, file.labels, strict=True))
-        matches = [k for k, (own, label) in pairs if wanted == spelled(own) or (label and wanted == spelled(label))]
+        matches = [k for k, (channel, label) in pairs if wanted == spelled(channel) or (label and wanted == spelled(label))]
         if len(matches) > 1:
             first, second = (_described(file, position) for position in matches[:2])
             raise FileError(f"{file.path}: {name!r} fits {first} and {second}; name its $PnN or its number ($P7) in the panel")
@@ -201,13 +201,13 @@ def _described(file: FileChannels, position: int) -> str:
 
 
 def clock_of(channels: Sequence[str], labels: Sequence[str]) -> int | None:
-    """The position of the time channel, by its name, otherwise by its label; None if there is none."""
+    """The index of the time channel, by its name, otherwise by its label; None if there is none."""
     positions = [k for names in (channels, labels) for k, name in enumerate(names) if _CLOCK.match(name)]
     return positions[0] if positions else None
 
 
 def lights(channels: Sequence[str]) -> list[int]:
-    """The positions of all scatter and dye channels: all but time and event counters."""
+    """The indices of all scatter and dye channels: all but time and event counters."""
     return [position for position, name in enumerate(channels) if not _CLOCK.match(name) and not _COUNTER.match(name)]
 
 
@@ -217,7 +217,7 @@ def is_width(name: str) -> bool:
 
 
 def scatter_parts(channels: Sequence[str], direction: str) -> dict[str, int]:
-    """The positions of area, height and width of scattered light, of the detector with most of these parts."""
+    """The channels of area, height and width of scattered light, for the detector with most of these parts."""
     detectors: dict[str, dict[str, int]] = {}
     for position, name in enumerate(channels):
         match = _PART.fullmatch(name.strip())

@@ -20,24 +20,24 @@ from reduset.report.displays import QUIET, MatplotlibDisplay
 from reduset.report.words import percent, shortened
 
 FOUND = "◆"
-MOST_KINDS = 24  # looks of dots that can be told apart: six colours with eight shapes
-LEAST_REACH = 1.0  # a fold change of two has room in every picture
-USUAL_REACH = 98.0  # percentile of atoms' fold changes that has the strongest colour
-RANKED = 40  # populations in a picture of fold changes
+MAX_GROUPS = 24  # six colours with eight shapes can be distinguished
+MIN_REACH = 1.0  # every figure shows at least a fold change of two
+COLOUR_PERCENTILE = 98.0  # of the atoms' fold changes, for the strongest colour
+MAX_RANKED = 40  # populations in a figure of fold changes
 
 
 @dataclass(frozen=True)
 class SamplesFigure:
-    """The samples, with what they may be coloured by.
+    """The samples, and the columns that can colour them.
 
     Attributes
     ----------
-    cohort : their map
-    sizes : (N,) how many cells each has
-    levels : the groups that are compared, the reference first; () where nothing is compared
-    controls : (N,) which samples are controls
-    rest : what samples without a group are
-    columns : by title one text a sample, None for those that have none; what is compared comes first
+    cohort : Their map.
+    sizes : Number of cells of each sample, (N,).
+    levels : Groups that are compared, the reference first; () without a comparison.
+    controls : Whether a sample is a control, (N,).
+    rest : Name for the samples without a group.
+    columns : Columns by title, with a text per sample, None for a missing one. The groups that are compared come first.
     """
 
     cohort: CohortFigure
@@ -54,14 +54,14 @@ class PopulationFigure:
 
     Attributes
     ----------
-    names : of the k populations
-    markers : of the d columns, those that define populations first
-    defining : how many of these there are
-    medians : (k, d)
-    scaled : (k, d) the same from 0, the lowest of a marker, to 1, its highest
-    shares : (k,) of all cells, every sample counting the same
-    found : (k,) which differ between groups
-    order : (k,) populations that are alike beside each other
+    names : Names of the k populations.
+    markers : Names of the d columns. Markers that define populations come first.
+    defining : Number of markers that define populations.
+    medians : Medians of each population, (k, d).
+    scaled : Medians scaled so that each marker ranges from 0 to 1, (k, d).
+    shares : Proportion of each population, (k,), with the same weight for every sample.
+    found : Whether a population differs between groups, (k,).
+    order : Order in which similar populations are neighbours, (k,).
     """
 
     names: tuple[str, ...]
@@ -76,13 +76,13 @@ class PopulationFigure:
 
 @dataclass(frozen=True)
 class DifferencesFigure:
-    """How much each population differs.
+    """The fold change of each population.
 
     Attributes
     ----------
-    differences : what it is of
-    order : (k,) the surest first
-    reach : the fold change, as a logarithm to base 2, at which a picture ends; some intervals go on
+    differences : The comparison.
+    order : Populations by p-value, (k,).
+    reach : Largest fold change of the axis, as a logarithm to base 2. Some intervals extend beyond it.
     """
 
     differences: Differences
@@ -92,29 +92,29 @@ class DifferencesFigure:
 
 @dataclass(frozen=True)
 class WitnessFigure:
-    """Where groups differ, at every atom.
+    """The fold change at every atom.
 
     Attributes
     ----------
-    places : (m, d) of the atoms
-    masses : (m,) the share of all cells that each stands for
-    fold_changes : (G − 1, m) logarithms to base 2, against the first group
-    found : (m,) bool
-    most : the fold change of the strongest colour
-    pair : the two markers in which found atoms stand out most; one where there is one marker
+    points : Coordinates of the atoms, (m, d).
+    weights : Proportion of the cells that each atom represents, (m,).
+    fold_changes : Logarithms to base 2, against the first group, (G − 1, m).
+    found : Whether an atom differs between groups, (m,).
+    strongest : Fold change with the strongest colour.
+    pair : The two markers that separate the found atoms best; one if there is one marker.
     """
 
-    places: Array
-    masses: Array
+    points: Array
+    weights: Array
     fold_changes: Array
     found: NDArray[np.bool_]
-    most: float
+    strongest: float
     pair: tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class StudyFigure:
-    """All of a study; what it has not is None."""
+    """All figures of a study; figures that it does not have are None."""
 
     study: CohortStudy
     samples: SamplesFigure
@@ -124,20 +124,20 @@ class StudyFigure:
 
 
 def study_figure(study: CohortStudy) -> StudyFigure:
-    """Of a fitted `CohortStudy`."""
+    """The figures of a fitted `CohortStudy`."""
     fitted = checked(study)
-    compared = None if fitted.differences_ is None else differences_figure(fitted)
+    differences = None if fitted.differences_ is None else differences_figure(fitted)
     return StudyFigure(
         fitted,
         samples_figure(fitted),
         population_figure(fitted),
-        compared,
+        differences,
         None if fitted.witness_ is None else witness_figure(fitted),
     )
 
 
 def checked(study: CohortStudy) -> CohortStudy:
-    """A study that was fitted, or an error."""
+    """The study; an error if it is not fitted."""
     if not isinstance(study, CohortStudy):
         raise TypeError(f"study must be a CohortStudy, got {type(study).__name__}; a CohortMap has write_cohort and CohortDisplay")
     check_is_fitted(study, "populations_")
@@ -145,25 +145,25 @@ def checked(study: CohortStudy) -> CohortStudy:
 
 
 def samples_figure(study: CohortStudy) -> SamplesFigure:
-    """Of the samples."""
+    """The map of the samples."""
     samples, design = study.samples_, None if study.differences_ is None else study.differences_.design
     controls = np.zeros(len(samples.names), bool)
     if study.control is not None:
-        controls[:] = [each is not None for each in study.controls_]
+        controls[:] = [kind is not None for kind in study.controls_]
     groups: list[str | None] = [None] * len(samples.names)
     if design is not None:
         for row, code in zip(design.rows, design.codes, strict=True):
             groups[row] = design.levels[code]
     without = np.array([group is None for group in groups])
     rest = "controls" if (controls | ~without).all() else f"no {study.test}"
-    asked = [name for name in (study.test, study.batch, study.block, *study.covariates) if name is not None]
+    named = [name for name in (study.test, study.batch, study.block, *study.covariates) if name is not None]
     columns = {} if study.test is None else {study.test: tuple(groups)}
-    for title in dict.fromkeys([*asked, *samples.table]):
+    for title in dict.fromkeys([*named, *samples.table]):
         if title not in columns and title != study.control:
-            told = tuple(None if each is None or str(each) == "" else str(each) for each in samples.table[title])
-            kinds = {each for each in told if each is not None}
-            if 2 <= len(kinds) <= MOST_KINDS and (title in asked or len(kinds) < len(told)):
-                columns[title] = told
+            texts = tuple(None if entry is None or str(entry) == "" else str(entry) for entry in samples.table[title])
+            values = {text for text in texts if text is not None}
+            if 2 <= len(values) <= MAX_GROUPS and (title in named or len(values) < len(texts)):
+                columns[title] = texts
     return SamplesFigure(
         cohort_figure(study.map_, None if design is None else groups),
         samples.sizes,
@@ -175,71 +175,72 @@ def samples_figure(study: CohortStudy) -> SamplesFigure:
 
 
 def population_figure(study: CohortStudy) -> PopulationFigure:
-    """Of the populations, by markers."""
-    found, state = study.populations_, study.samples_.state
-    order = sorted(range(len(found.markers)), key=lambda j: found.markers[j] in state)
-    medians = found.medians[:, order]
+    """The populations by markers."""
+    populations, state = study.populations_, study.samples_.state
+    order = sorted(range(len(populations.markers)), key=lambda j: populations.markers[j] in state)
+    medians = populations.medians[:, order]
     low, high = medians.min(axis=0), medians.max(axis=0)
-    apart = high > low
-    scaled = np.where(apart, (medians - low) / np.where(apart, high - low, 1.0), 0.5)
-    defining = sum(marker not in state for marker in found.markers)
-    gaps = scaled[:, None, :defining] - scaled[:, :defining]
+    varies = high > low
+    scaled = np.where(varies, (medians - low) / np.where(varies, high - low, 1.0), 0.5)
+    defining = sum(marker not in state for marker in populations.markers)
+    steps = scaled[:, None, :defining] - scaled[:, :defining]
     return PopulationFigure(
-        found.names,
-        tuple(found.markers[j] for j in order),
+        populations.names,
+        tuple(populations.markers[j] for j in order),
         defining,
         medians,
         scaled,
-        found.mean_shares,
-        np.zeros(len(found), bool) if study.differences_ is None else study.differences_.found,
-        alike_beside(np.sqrt(np.square(gaps).sum(axis=-1))),
+        populations.mean_shares,
+        np.zeros(len(populations), bool) if study.differences_ is None else study.differences_.found,
+        alike_beside(np.sqrt(np.square(steps).sum(axis=-1))),
     )
 
 
 def differences_figure(study: CohortStudy) -> DifferencesFigure:
-    """Of what differs, if something was compared."""
-    told = study.differences_
-    if told is None:
+    """The fold changes of the populations, if groups were compared."""
+    differences = study.differences_
+    if differences is None:
         raise ValueError("study compared no groups, so there are no differences to show; name a column as test, and fit it again")
-    order = told.order()
-    sizes, ends = np.abs(told.effects), np.abs(told.intervals)
-    sure = ends[:, told.found].max(initial=0.0)  # all of what was found is to be seen
-    return DifferencesFigure(told, order, float(1.08 * max(sure, min(ends.max(), 1.5 * sizes.max()), LEAST_REACH)))
+    order = differences.order()
+    sizes, ends = np.abs(differences.effects), np.abs(differences.intervals)
+    significant = ends[:, differences.found].max(initial=0.0)  # intervals of significant populations are shown whole
+    reach = 1.08 * max(significant, min(ends.max(), 1.5 * sizes.max()), MIN_REACH)
+    return DifferencesFigure(differences, order, float(reach))
 
 
 def witness_figure(study: CohortStudy) -> WitnessFigure:
-    """Of where groups differ."""
-    told, found = study.witness_, study.populations_
-    if told is None:
-        raise ValueError("study compared no groups, so nothing says where they differ; name a column as test, and fit it again")
-    masses = (found.atom_counts / found.sizes[:, None]).mean(axis=0)
-    reach = float(np.percentile(np.abs(told.fold_changes), USUAL_REACH))
+    """The fold changes of the atoms, if groups were compared."""
+    witness, populations = study.witness_, study.populations_
+    if witness is None:
+        raise ValueError("study compared no groups, so there is no witness function; name a column as test, and fit it again")
+    weights = (populations.atom_counts / populations.sizes[:, None]).mean(axis=0)
+    strongest = float(np.percentile(np.abs(witness.fold_changes), COLOUR_PERCENTILE))
     return WitnessFigure(
-        found.atoms,
-        masses,
-        told.fold_changes,
-        told.found,
-        max(reach, LEAST_REACH),
-        _pair(found.atoms, masses, told.fold_changes, told.found),
+        populations.atoms,
+        weights,
+        witness.fold_changes,
+        witness.found,
+        max(strongest, MIN_REACH),
+        _pair(populations.atoms, weights, witness.fold_changes, witness.found),
     )
 
 
-def _pair(places: Array, masses: Array, folds: Array, found: NDArray[np.bool_]) -> tuple[int, ...]:
-    """The two markers that tell most of what was found to gain, or to lose, from other atoms.
+def _pair(points: Array, weights: Array, folds: Array, found: NDArray[np.bool_]) -> tuple[int, ...]:
+    """The two markers in which atoms with more cells, or atoms with fewer, differ most from all other atoms.
 
-    Where nothing was found, those in which atoms are the farthest apart.
+    If no atom was found, the two markers with the largest spread.
     """
-    d = places.shape[1]
+    d = points.shape[1]
     if d < 2:
         return (0,)
-    strongest = folds[np.abs(folds).argmax(axis=0), np.arange(len(masses))]
-    spread = np.sqrt(np.average((places - np.average(places, axis=0, weights=masses)) ** 2, axis=0, weights=masses))
+    largest = folds[np.abs(folds).argmax(axis=0), np.arange(len(weights))]
+    spread = np.sqrt(np.average((points - np.average(points, axis=0, weights=weights)) ** 2, axis=0, weights=weights))
     spread[spread == 0] = np.inf
     scores = []
-    for mine in (found & (strongest > 0), found & (strongest < 0)):
-        if mine.any() and not mine.all():
-            away = np.average(places[mine], axis=0, weights=masses[mine]) - np.average(places[~mine], axis=0, weights=masses[~mine])
-            scores.append(np.abs(away) / spread)
+    for inside in (found & (largest > 0), found & (largest < 0)):
+        if inside.any() and not inside.all():
+            centre, other = (np.average(points[rows], axis=0, weights=weights[rows]) for rows in (inside, ~inside))
+            scores.append(np.abs(centre - other) / spread)
     if not scores:
         return tuple(sorted(np.argsort(-np.where(np.isfinite(spread), spread, -1.0), kind="stable")[:2].tolist()))
     best = np.max(scores, axis=0)
@@ -248,7 +249,7 @@ def _pair(places: Array, masses: Array, folds: Array, found: NDArray[np.bool_]) 
 
 @dataclass(eq=False, repr=False)
 class PopulationDisplay(MatplotlibDisplay):
-    """The heatmap of a study's populations: medians of the markers, each from its lowest to its highest.
+    """The heatmap of a study's populations: medians of the markers, each scaled from its lowest to its highest median.
 
     Parameters
     ----------
@@ -259,11 +260,11 @@ class PopulationDisplay(MatplotlibDisplay):
 
     @classmethod
     def from_study(cls, study: CohortStudy) -> Self:
-        """Of a fitted `CohortStudy`."""
+        """The display of a fitted `CohortStudy`."""
         return cls(population_figure(checked(study)))
 
     def plot(self, ax: Any = None, **kw: Any) -> Self:
-        """Draw it, on axes given or new: populations that are alike beside each other; ``kw`` as of ``Axes.imshow``."""
+        """Draw the heatmap on ``ax`` or new axes, with similar populations next to each other; ``kw`` as for ``Axes.imshow``."""
         ax, shown = axes(ax), self.figure
         order = shown.order
         image = ax.imshow(shown.scaled[order], **{"cmap": "Blues", "vmin": 0, "vmax": 1, "aspect": "auto"} | kw)
@@ -278,7 +279,7 @@ class PopulationDisplay(MatplotlibDisplay):
 
 @dataclass(eq=False, repr=False)
 class DifferencesDisplay(MatplotlibDisplay):
-    """How much each population of a study differs between groups: fold changes with their intervals, the surest on top.
+    """The fold change of each population of a study with its interval, the smallest p-value on top.
 
     Parameters
     ----------
@@ -289,26 +290,26 @@ class DifferencesDisplay(MatplotlibDisplay):
 
     @classmethod
     def from_study(cls, study: CohortStudy) -> Self:
-        """Of a fitted `CohortStudy` that compared groups."""
+        """The display of a fitted `CohortStudy` that compared groups."""
         return cls(differences_figure(checked(study)))
 
     def plot(self, ax: Any = None, **kw: Any) -> Self:
-        """Draw it, on axes given or new, what differs with filled signs; ``kw`` as of ``Axes.errorbar``."""
-        ax, told = axes(ax), self.figure.differences
-        order = self.figure.order[:RANKED]
-        levels = told.design.levels
-        rows, found = np.arange(len(order)), told.found[order]
+        """Draw the fold changes on ``ax`` or new axes, significant ones with filled markers; ``kw`` as for ``Axes.errorbar``."""
+        ax, differences = axes(ax), self.figure.differences
+        order = self.figure.order[:MAX_RANKED]
+        levels = differences.design.levels
+        rows, found = np.arange(len(order)), differences.found[order]
         for g, level in enumerate(levels[1:]):
             offset = 0.0 if len(levels) == 2 else 0.5 * (g / (len(levels) - 2) - 0.5)
-            effects, ends = told.effects[g, order], told.intervals[g, order]
+            effects, ends = differences.effects[g, order], differences.intervals[g, order]
             colour = "black" if len(levels) == 2 else f"C{g}"
-            for mine, face in ((found, colour), (~found, "white")):
+            for drawn, face in ((found, colour), (~found, "white")):
                 label = level if face == colour or not found.any() else "_nolegend_"
                 looks = {"fmt": SHAPES[g % len(SHAPES)], "color": colour, "markerfacecolor": face, "label": label}
-                errors = np.abs(ends[mine].T - effects[mine])
-                ax.errorbar(effects[mine], rows[mine] + offset, xerr=errors, **looks | kw)
+                errors = np.abs(ends[drawn].T - effects[drawn])
+                ax.errorbar(effects[drawn], rows[drawn] + offset, xerr=errors, **looks | kw)
         ax.axvline(0.0, color=QUIET, linestyle="--", linewidth=1)
-        ax.set_yticks(rows, [_plain(told.names[k], bool(told.found[k])) for k in order])
+        ax.set_yticks(rows, [_plain(differences.names[k], bool(differences.found[k])) for k in order])
         ax.invert_yaxis()
         ax.set_xlim(-self.figure.reach, self.figure.reach)
         ax.set_xlabel(f"logarithm to base 2 of the fold change against {_plain(levels[0])}")
@@ -318,5 +319,5 @@ class DifferencesDisplay(MatplotlibDisplay):
 
 
 def _plain(name: str, found: bool = False) -> str:
-    """A name as matplotlib shows it: dollars are no formulas."""
+    """A name for matplotlib, which would read text between dollars as a formula."""
     return (f"{FOUND} " if found else "") + shortened(printable(name)).replace("$", r"\$")

@@ -1,17 +1,17 @@
-"""Gates from files: which events of a file lie in a population, by its name or path.
+"""Gates from files, which select the events of a population by its name or path.
 
 A population is named by its path, `Cells/Singlets/CD3+`, or by the end of a path if that is unique. Three kinds of files are read:
 
 - FlowJo workspaces (.wsp, from version 10 on) and GatingML 2.0 (.xml, .gml), evaluated by FlowKit. FlowKit reads the FCS file
   itself and takes compensation and scales from the document, because a gate is only valid on these. A document type (DOCTYPE) could
-  expand entities and read other files. It raises an error before FlowKit parses the document; no gate needs one. FlowKit's parser
-  does not use the network.
-- Tables of membership in any format that `reduset.io` reads: a row an event, a column of true and false a population. They are
-  either one table a file, named by the stem of its FCS file, usually in a folder; or one long table with a column that names the
-  sample or file of each row, and optionally one that numbers its event from 0. Without numbers, rows are in the order of the
-  events. Every event needs a row.
+  expand entities and read other files, and no gate needs one. It raises an error before FlowKit parses the document. FlowKit's
+  parser does not use the network.
+- Tables of membership in any format that `reduset.io` reads, with a row per event and a column of true and false per population.
+  There is either one table per file, or one long table. The table of one file has the stem of its FCS file as name, usually in a
+  folder. A long table has a column with the sample or file of each row. Optionally another column numbers its event from 0.
+  Without numbers, rows are in the order of the events. Every event needs a row.
 
-Events that were exported from a gate need no gates: they are a file like any other.
+Events that were exported from a gate need no gates: the exported file is read like any other.
 """
 
 from __future__ import annotations
@@ -61,9 +61,9 @@ class Gates(ABC):
 
     Attributes
     ----------
-    path : of their file or folder
-    populations : paths of all populations
-    population : path of the chosen population
+    path : Path of the file or folder.
+    populations : Paths of all populations.
+    population : Path of the chosen population.
     """
 
     def __init__(self, path: str, populations: Iterable[str], population: str | None) -> None:
@@ -76,7 +76,7 @@ class Gates(ABC):
         """(n,) which events of a file are in the population."""
 
     def check_count(self, events: FileEvents, count: int, what: str) -> None:
-        """Raise an error if another number of events was gated than was read."""
+        """Raise an error if the number of gated events differs from the number that was read."""
         if count != len(events.values):
             raise FileError(
                 f"{self.path}: {what} {count:,} events of {events.path}, which was read with {len(events.values):,}; gate the "
@@ -263,7 +263,7 @@ def _opened(path: str, what: str) -> tuple[Any, io.BytesIO]:
 
 
 def _check_document_type(path: str, text: bytes) -> None:
-    """Raise an error for XML with a document type, which stands before the first element, in any encoding."""
+    """Raise an error for XML with a document type, which precedes the first element, in any encoding."""
 
     def doctype(*_: Any) -> None:
         raise FileError(f"{path}: declares a document type (DOCTYPE), which is not supported; remove it")
@@ -279,7 +279,7 @@ def _check_document_type(path: str, text: bytes) -> None:
     except StopIteration:
         return
     except expat.ExpatError as error:
-        raise FileError(f"{path}: is no XML, as gates of FlowJo and GatingML are ({error})") from error
+        raise FileError(f"{path}: is not XML, the format of FlowJo workspaces and GatingML ({error})") from error
 
 
 def _gates_by_path(flowkit: Any, strategy: Any) -> dict[str, tuple[str, tuple[str, ...]]]:
@@ -326,10 +326,12 @@ def open_gates(path: Any, population: str | None = None) -> Gates:
 
     Parameters
     ----------
-    path : a FlowJo workspace (.wsp), GatingML 2.0 (.xml, .gml), or tables of membership with a column of true and false, or 1 and
-        0, for each population. Tables are a folder with a table for each FCS file, of the same name; or one table of all files with
-        a column ``file_name`` or ``sample``, and optionally ``event``, the number of the event from 0
-    population : name or path of a gate, ``"CD3+"`` or ``"Cells/Singlets/CD3+"``; None takes the innermost gate of a single chain
+    path : a FlowJo workspace (.wsp), GatingML 2.0 (.xml, .gml), or tables of membership.
+        Tables have a column of true and false, or 1 and 0, for each population. A folder has a table for each FCS file, with the
+        same name. One table of all files has a column ``file_name`` or ``sample``, and optionally ``event``, the number of the
+        event from 0.
+    population : name or path of a gate, ``"CD3+"`` or ``"Cells/Singlets/CD3+"``.
+        None selects the innermost gate if all gates are nested.
 
     Returns
     -------

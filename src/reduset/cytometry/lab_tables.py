@@ -1,7 +1,7 @@
-"""Small tables that labs keep of their panel and their samples: cells of text by column, None for an empty cell.
+"""Tables of panels and samples: cells of text by column, None for an empty cell.
 
-CSV with any separator, TSV, Parquet and Feather are read by `reduset.io`, sheets of Excel and LibreOffice (.xlsx, .xlsm, .ods) by
-python-calamine; dicts of columns and frames of pandas, polars or Arrow are accepted too. `path.xlsx` names the first sheet,
+CSV with any separator, TSV, Parquet and Feather are read by `reduset.io`. Sheets of Excel and LibreOffice (.xlsx, .xlsm, .ods) are
+read by python-calamine. Dicts of columns and frames of pandas, polars or Arrow are accepted too. `path.xlsx` names the first sheet,
 `path.xlsx#Sheet name` another. Numbers are formatted as in the sheet: 3, not 3.0.
 
 calamine allocates the whole rectangle up to the last cell, so one cell in the far corner of an otherwise empty sheet exhausts the
@@ -54,12 +54,12 @@ REFERENCE = re.compile(r"([A-Za-z]{1,7})(\d{1,10})")
 
 
 def loose(name: str) -> str:
-    """A name without case and punctuation, in which spellings differ."""
+    """A name in lower case and without punctuation, to compare different spellings."""
     return re.sub(r"[-_./\s()]+", "", name).casefold()
 
 
 def as_text(value: Any) -> str:
-    """An entry as a table shows it: whole numbers without a point, dates without midnight."""
+    """An entry as text: whole numbers without a decimal point, dates without midnight."""
     if isinstance(value, float) and math.isfinite(value):
         return str(int(value)) if value == int(value) and abs(value) < 1e15 else f"{value:.15g}"
     if hasattr(value, "isoformat"):
@@ -70,7 +70,7 @@ def as_text(value: Any) -> str:
 def columns_of(samples: Any, name: str = "samples") -> Columns:
     """Columns of one length, None for a missing entry.
 
-    The index of a pandas frame is a column too, unless it numbers the rows: under its own name, or as `sample_id`.
+    The index of a pandas frame is a column too, with its name or as `sample_id`, unless it numbers the rows.
     """
     samples = framed(samples)
     if isinstance(samples, Mapping):
@@ -105,8 +105,8 @@ class LabTable:
 
     Attributes
     ----------
-    source : the file, or a name for a table from memory
-    columns : by name, each with a cell for every row
+    source : The file, or a name for a table from memory.
+    columns : Cells of the columns by name.
     """
 
     source: str
@@ -151,7 +151,7 @@ def lab_table(value: Any, what: str) -> LabTable:
     if sheet is not None:
         rows = _sheet_rows(*sheet)
         if not rows:
-            raise FileError(f"{path}: holds nothing")
+            raise FileError(f"{path}: is empty")
         return _trimmed(path, unique_names(rows[0])[0], rows[1:])
     source = open_file(path, ReadOptions())
     with refusing(path, source.title):
@@ -159,7 +159,7 @@ def lab_table(value: Any, what: str) -> LabTable:
 
 
 def _texts(source: FileReader, name: str) -> list[str]:
-    """A column as it is written, except for decimal commas."""
+    """The text of a column, with decimal points instead of decimal commas."""
     if not isinstance(source, DelimitedReader):
         return list(source.texts(name))
     cells = [cell for batch in source.text_batches() for cell in batch.column(batch.schema.get_field_index(name)).to_pylist()]

@@ -1,12 +1,12 @@
-"""The markers of a study: those of the panel, or all dyes of the files, and the channel of each marker in every file.
+"""The markers of a study, from its panel or from all dyes of the files, and the channel of each marker in every file.
 
 A panel is CATALYST's table: `fcs_colname`, `antigen`, `marker_class` (type, state or none), in the usual spellings. Markers of
-class type define populations, those of class state only describe them. A column `transform` ("asinh:150", "logicle", "none") or
+class type define populations; markers of class state only describe them. A column `transform` ("asinh:150", "logicle", "none") or
 `cofactor` sets the scale of a channel.
 
-If files differ, the study has the markers that all of them have, with a note on the others, or raises an error, by choice. Without
-a panel a marker has the label of its channel, if that differs from the channel's name. Files without the label are matched by the
-name.
+If files differ, the study has the markers of all files, with a note on the others. The rule "same" raises an error instead. Without
+a panel, a marker has the label of its channel, if the label differs from the channel's name. Files without the label are matched by
+the name.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def _scale(source: str, row: int, transform: str | None, cofactor: str | None) -
 
 
 class DifferentFile(FileError):
-    """A file with channels that do not fit those of the other files; ``path`` is its path."""
+    """A file with other channels than the rest of the files; ``path`` is its path."""
 
     def __init__(self, message: str, path: str) -> None:
         super().__init__(f"{path}: {message}")
@@ -126,11 +126,11 @@ class StudyMarkers:
 
     Attributes
     ----------
-    names : of the d markers
-    positions : by path of a file, the positions of the d markers among its channels
-    state : markers that do not define a population
-    transforms : the scales of the panel, by marker
-    notes : what was omitted, and why
+    names : Names of the d markers.
+    positions : Channel indices of the d markers, by path of the file.
+    state : Markers that do not define populations.
+    transforms : Scales from the panel, by marker.
+    notes : Omitted channels, with the reason.
     """
 
     names: tuple[str, ...]
@@ -143,12 +143,12 @@ class StudyMarkers:
 def study_markers(files: Sequence[FileChannels], panel: Panel | None, rule: str) -> StudyMarkers:
     """The markers that all files have; with the rule "same", each file must have all markers."""
     if panel is not None:
-        every, notes = {marker.name: _by_panel(files, panel, marker) for marker in panel.markers}, _mislabelled(files, panel)
+        markers, notes = {marker.name: _by_panel(files, panel, marker) for marker in panel.markers}, _mislabelled(files, panel)
     else:
-        every, notes = _by_file(files, rule)
+        markers, notes = _by_file(files, rule)
     common: dict[str, list[int]] = {}
     partial = []
-    for name, positions in every.items():
+    for name, positions in markers.items():
         present = [position for position in positions if position is not None]
         if len(present) == len(files):
             common[name] = present
@@ -161,9 +161,9 @@ def study_markers(files: Sequence[FileChannels], panel: Panel | None, rule: str)
             )
         partial.append(f"{name} (not in {listed((Path(file.path).name for file in without), MAX_NAMED_FILES)})")
     if not common:
-        path = files[min(range(len(files)), key=lambda k: _shared(every, k))].path
+        path = files[min(range(len(files)), key=lambda k: _shared(markers, k))].path
         raise DifferentFile(
-            f"no marker is in all files, and it shares the fewest of {listed(every, 6)}; do all files have one panel?", path
+            f"no marker is in all files, and it shares the fewest of {listed(markers, 6)}; do all files have one panel?", path
         )
     notes += [f"omitted, not in all files: {listed(partial, 6)}"] if partial else []
     names = list(common)
@@ -177,19 +177,19 @@ def study_markers(files: Sequence[FileChannels], panel: Panel | None, rule: str)
                     f"{file.path}: {first!r} and {names[number]!r} are both channel {position + 1}, {file.names[position]}; "
                     "name the marker in a panel"
                 )
-    markers = panel.markers if panel is not None else ()
+    in_panel = panel.markers if panel is not None else ()
     return StudyMarkers(
         tuple(names),
         by_path,
-        frozenset(marker.name for marker in markers if marker.kind == STATE and marker.name in common),
-        {marker.name: marker.transform for marker in markers if marker.transform is not None},
+        frozenset(marker.name for marker in in_panel if marker.kind == STATE and marker.name in common),
+        {marker.name: marker.transform for marker in in_panel if marker.transform is not None},
         tuple(notes),
     )
 
 
-def _shared(every: dict[str, Positions], file: int) -> tuple[int, int]:
+def _shared(markers: dict[str, Positions], file: int) -> tuple[int, int]:
     """The number of (marker, other file) pairs that a file shares, and its number of markers."""
-    counts = [len(positions) - positions.count(None) - 1 for positions in every.values() if positions[file] is not None]
+    counts = [len(positions) - positions.count(None) - 1 for positions in markers.values() if positions[file] is not None]
     return sum(counts), len(counts)
 
 
@@ -231,29 +231,29 @@ def _mislabelled(files: Sequence[FileChannels], panel: Panel) -> list[str]:
 def _by_file(files: Sequence[FileChannels], rule: str) -> tuple[dict[str, Positions], list[str]]:
     """The markers of files without a panel."""
     titles = [_titles(file) for file in files]
-    every: dict[str, Positions] = {}
+    markers: dict[str, Positions] = {}
     for file, file_titles in zip(files, titles, strict=True):
         for position, title in file_titles.items():
-            if title not in every:
+            if title not in markers:
                 name = file.names[position]
-                every[title] = [_matching(other, theirs, title, name) for other, theirs in zip(files, titles, strict=True)]
-    every, conflicts = _without_conflicts(files, _once(every, files))
+                markers[title] = [_matching(other, others, title, name) for other, others in zip(files, titles, strict=True)]
+    markers, conflicts = _without_conflicts(files, _once(markers, files))
     if conflicts and rule == SAME:
         raise FileError(f"{files[0].path}: a marker must be the same in all files, and {conflicts[0]}; name it in a panel")
     spare = dict.fromkeys(file.names[k] for file in files for k in redundant(file.names, file.dyes) if not file.is_mass)
     notes = (
         [f"omitted unless a panel names them, because another channel measures the same pulse: {listed(spare)}"] if spare else []
     )
-    return every, notes + [f"omitted, because {conflict}" for conflict in conflicts]
+    return markers, notes + [f"omitted, because {conflict}" for conflict in conflicts]
 
 
 def _titles(file: FileChannels) -> dict[int, str]:
-    """Names of markers by position: the label of the channel if it is unique and differs from its name, otherwise its name.
+    """Names of markers by channel index: the label if it is unique and differs from the channel's name, otherwise the name.
 
     Channels of markers are isotopes in mass cytometry, otherwise one channel for each dye.
     """
-    every = set(range(len(file.names)))
-    omitted = every - set(isotopes(file.names, file.labels)) if file.is_mass else redundant(file.names, file.dyes)
+    channels = set(range(len(file.names)))
+    omitted = channels - set(isotopes(file.names, file.labels)) if file.is_mass else redundant(file.names, file.dyes)
     dyes = [position for position in file.dyes if position not in omitted]
     if not dyes:
         raise DifferentFile(
@@ -277,10 +277,10 @@ def _matching(file: FileChannels, titles: dict[int, str], title: str, channel: s
     return None
 
 
-def _once(every: dict[str, Positions], files: Sequence[FileChannels]) -> dict[str, Positions]:
+def _once(markers: dict[str, Positions], files: Sequence[FileChannels]) -> dict[str, Positions]:
     """Each marker once: channels known by both a name and a label have the label."""
     by_positions: dict[tuple[int | None, ...], str] = {}
-    for title, positions in every.items():
+    for title, positions in markers.items():
         first = by_positions.setdefault(tuple(positions), title)
         if any(first == file.names[k] for file, k in zip(files, positions, strict=True) if k is not None):
             by_positions[tuple(positions)] = title
@@ -288,16 +288,16 @@ def _once(every: dict[str, Positions], files: Sequence[FileChannels]) -> dict[st
     return {
         title: list(positions)
         for positions, title in by_positions.items()
-        # a marker of some files may be part of a marker of all files, under its other name
+        # a marker of a subset of the files may be part of a marker of all files, with another name
         if None not in positions
         or not any({pair for pair in enumerate(positions) if pair[1] is not None} <= whole for whole in complete)
     }
 
 
-def _without_conflicts(files: Sequence[FileChannels], every: dict[str, Positions]) -> tuple[dict[str, Positions], list[str]]:
-    """Markers without those that files label differently, and notes on the latter."""
+def _without_conflicts(files: Sequence[FileChannels], markers: dict[str, Positions]) -> tuple[dict[str, Positions], list[str]]:
+    """The markers that all files label equally, and notes on the others."""
     consistent, notes = {}, []
-    for title, positions in every.items():
+    for title, positions in markers.items():
         labels: dict[str, tuple[str, str]] = {}
         for file, k in zip(files, positions, strict=True):
             if k is not None and file.has_own_label(k):

@@ -1,31 +1,32 @@
 """Groups of cells merged by mode: in each step, the two neighbouring groups with the shallowest valley between them.
 
-The result are the modes of the cells' density, as far as one-dimensional projections show them. The merges form a tree. It is cut
+The results are the modes of the cells' density, as far as one-dimensional projections show them. The merges form a tree. It is cut
 at a depth of valleys, relative to the lower peak, or at a number of populations. Groups with too few cells to show a valley are
 merged first, with the nearest group.
 
-Valleys. The density of two groups is projected on lines that separate them, and the dip between them is measured. If the means of A
-and B differ by Δ, the lines are u = S̄⁻¹Δ (Fisher), with S̄ the covariance within the two groups, and within all groups before any
-merging; Δ itself; and up to four single markers in which the means differ by half a standard deviation. On a line f is the density
-of both groups together, with the bandwidth of Silverman's rule, and the dip is
+Valleys. The density of two groups is projected on lines that separate them, and the dip between them is measured. Let Δ be the
+difference of the means of the groups. There are three kinds of lines. Fisher's lines are u = S̄⁻¹Δ, once with the covariance S̄
+within the two groups, and once with the covariance within all groups before any merging. The second kind is Δ itself. The third
+are up to four single markers in which the means differ by half a standard deviation. On a line, f is the density of both groups
+together, with the bandwidth of Silverman's rule, and the dip is
 
-    min_t f(t) / min(max_{s ≤ t} f(s), max_{s ≥ t} f(s)),
+    min_t f(t) / min(max_{s ≤ t} f(s), max_{s ≥ t} f(s)).
 
-1 or more without a valley, 0 if nothing lies between. The deepest dip counts. The floor of the valley is raised and the lower peak
-lowered by one standard error each, so that dips within the sampling error count as shallow. (A cell that represents six has the
-square of six as its variance.) Events piled up at the floor of a detector are not a population of their own: nothing finer than a
-tenth of the standard deviation of all cells is resolved, and nothing finer than the steps of a marker with few values.
+It is 1 or more without a valley, and 0 if the density between the peaks falls to 0. The deepest dip counts. The floor of the valley
+is raised and the lower peak lowered by one standard error each, so that dips within the sampling error count as shallow. (The count
+of a cell that represents six has the variance 6².) Events piled up at the floor of a detector are no separate population. Therefore
+the bandwidth is at least a tenth of the standard deviation of all cells, and at least the step of a marker with few values.
 
 Density estimates in 10 or 30 dimensions would need far more cells than there are. On a line they do not. A unimodal density that
 was cut in two shows no valley, because marginals of a log-concave density are log-concave (Prékopa 1973).
 
 Cost: O(cells·d) a line, O(k·NEIGHBOURS) dips for k groups, about NEIGHBOURS more for each merge, and O(k²) memory.
 
-Sample-specific clusters. A sample that was stained differently has a population of its own next to the common one: a valley
-separates them, but not within any sample. Counted separately, that sample would seem to lack the common population, and the others
-the new one. So a population is joined with the nearest one under three conditions: few samples hold nine tenths of it; no other
-population is nearer to that one; and these samples have less than half the proportion of it that the others have. Differences
-between groups of samples are not joined, because a study looks for them.
+Sample-specific clusters. In a sample that was stained differently, the cells of a common population form a separate cluster next to
+it. A valley separates the two, but not within any sample. Counted separately, that sample would seem to lack the common population,
+and the others the new one. So a population is joined with the nearest one under three conditions. Nine tenths of it are in a small
+number of samples. No other population is nearer to the nearest one. These samples have less than half the proportion of the nearest
+population that the others have. Differences between groups of samples are not joined, because a study tests for them.
 """
 
 from __future__ import annotations
@@ -41,16 +42,16 @@ from reduset._engine import valley_depths
 from reduset._types import Array, Floats, Indices, Report
 
 MAX_SAMPLE = 300  # cells of a group before merging
-RIDGE = 0.05  # of the mean variance: Fisher's direction must not follow the sampling error of few cells
+RIDGE = 0.05  # of the mean variance; without it, Fisher's direction follows the sampling error of small groups
 MIN_BANDWIDTH = 0.1  # standard deviations of all cells on a line
 MIN_SEPARATION = 0.5  # standard deviations of all cells
 MAX_SINGLE_MARKERS = 4
-MIN_COARSE_VALUES = 4  # fewer values are classes, without steps between them
+MIN_COARSE_VALUES = 4  # a marker with fewer values has classes, without steps between them
 NEIGHBOURS = 8
 MIN_CELLS = 25  # of a group that may show a valley
 SAMPLES_PER_CLUSTER = 8  # at most one sample in eight has a sample-specific cluster
-CONCENTRATION = 0.9  # of a population, in these samples
-MAX_REMAINDER = 0.5  # of the nearest population, relative to the other samples
+CONCENTRATION = 0.9  # proportion of a cluster in these samples
+MAX_REMAINDER = 0.5  # proportion of the nearest population in these samples, relative to the other samples
 
 
 @dataclass(frozen=True)
@@ -62,11 +63,11 @@ class CellGroup:
 
     Attributes
     ----------
-    count : weight, in cells
-    centre : (d,) mean
-    covariance : (d, d)
-    cells : (s, d) the sample
-    represents : (s,) the number of cells that each of these represents
+    count : Weight, in cells.
+    centre : Mean, (d,).
+    covariance : Covariance, (d, d).
+    cells : Sample of its cells, (s, d).
+    represents : Number of cells that each sampled cell represents, (s,).
     """
 
     count: float
@@ -77,26 +78,27 @@ class CellGroup:
 
     @classmethod
     def of(cls, cells: Floats, rows: Indices, weights: Array, rng: np.random.Generator, fences: Array | None = None) -> CellGroup:
-        """The group of some rows, with weights; cells are moved inside the limits ``fences``, (2, d), if given."""
-        own = weights[rows]
-        count = float(own.sum())
+        """The group of these rows, with weights. Values are clipped to the limits ``fences``, (2, d), if given."""
+        represents = weights[rows]
+        count = float(represents.sum())
         if len(rows) > MAX_SAMPLE:
-            rows = np.sort(rng.choice(rows, MAX_SAMPLE, replace=False, p=own / count))
-            own = np.full(MAX_SAMPLE, count / MAX_SAMPLE)
-        some = np.asarray(cells[rows], np.float64)
+            rows = np.sort(rng.choice(rows, MAX_SAMPLE, replace=False, p=represents / count))
+            represents = np.full(MAX_SAMPLE, count / MAX_SAMPLE)
+        sample = np.asarray(cells[rows], np.float64)
         if fences is not None:
-            np.clip(some, *fences, out=some)
-        centre = np.average(some, axis=0, weights=own)
-        off = some - centre
-        return cls(count, centre, (off * (own / count)[:, None]).T @ off, some, own)
+            np.clip(sample, *fences, out=sample)
+        centre = np.average(sample, axis=0, weights=represents)
+        off = sample - centre
+        return cls(count, centre, (off * (represents / count)[:, None]).T @ off, sample, represents)
 
     def joined(self, other: CellGroup) -> CellGroup:
         """The union of two groups."""
         count = self.count + other.count
-        mine, apart = self.count / count, other.centre - self.centre
-        covariance = mine * self.covariance + (1 - mine) * other.covariance + mine * (1 - mine) * np.outer(apart, apart)
+        weight, step = self.count / count, other.centre - self.centre
+        covariance = weight * self.covariance + (1 - weight) * other.covariance + weight * (1 - weight) * np.outer(step, step)
         represents = np.concatenate([self.represents, other.represents])
-        return CellGroup(count, self.centre + (1 - mine) * apart, covariance, np.concatenate([self.cells, other.cells]), represents)
+        cells = np.concatenate([self.cells, other.cells])
+        return CellGroup(count, self.centre + (1 - weight) * step, covariance, cells, represents)
 
 
 @dataclass(frozen=True)
@@ -105,9 +107,9 @@ class Valleys:
 
     Attributes
     ----------
-    total : (d, d) covariance of all cells
-    within : (d, d) covariance within the groups before any merging
-    steps : (d,) the step between the values of each marker
+    total : Covariance of all cells, (d, d).
+    within : Covariance within the groups before any merging, (d, d).
+    steps : Step between the values of each marker, (d,).
     """
 
     total: Array
@@ -118,13 +120,13 @@ class Valleys:
     def among(cls, groups: Sequence[CellGroup]) -> Valleys:
         """The scales of these groups."""
         counts = np.array([group.count for group in groups])
-        shares = counts / counts.sum()
+        weights = counts / counts.sum()
         centres = np.stack([group.centre for group in groups])
-        off = centres - shares @ centres
-        within = np.tensordot(shares, np.stack([group.covariance for group in groups]), 1)
+        off = centres - weights @ centres
+        within = np.tensordot(weights, np.stack([group.covariance for group in groups]), 1)
         cells, represents = (np.concatenate([getattr(group, name) for group in groups]) for name in ("cells", "represents"))
         steps = np.array([_step(column, represents) for column in cells.T])
-        return cls(within + (off * shares[:, None]).T @ off, _ridged(within, RIDGE), steps)
+        return cls(within + (off * weights[:, None]).T @ off, _ridged(within, RIDGE), steps)
 
     def dip(self, a: CellGroup, b: CellGroup) -> float:
         """The floor of the valley between two groups, relative to the lower peak."""
@@ -137,19 +139,20 @@ class Valleys:
 
     def _lines(self, a: CellGroup, b: CellGroup) -> Array:
         """(d, l) directions of projection."""
-        apart = b.centre - a.centre
-        if not apart.any():
-            return np.empty((len(apart), 0))
-        d, few = len(apart), min(a.count, b.count)
+        difference = b.centre - a.centre
+        if not difference.any():
+            return np.empty((len(difference), 0))
+        d, smaller = len(difference), min(a.count, b.count)
         both = (a.count * a.covariance + b.count * b.covariance) / (a.count + b.count)
         fisher = [
-            cho_solve(cho_factor(each, check_finite=False), apart, check_finite=False)
-            for each in (_ridged(both, max(RIDGE, min(1.0, d / few))), self.within)
+            cho_solve(cho_factor(covariance, check_finite=False), difference, check_finite=False)
+            for covariance in (_ridged(both, max(RIDGE, min(1.0, d / smaller))), self.within)
         ]
         spreads = np.sqrt(np.maximum(self.total.diagonal(), np.finfo(float).tiny))
-        gaps = np.abs(apart) / spreads
-        single = [j for j in np.argsort(-gaps, kind="stable")[:MAX_SINGLE_MARKERS] if gaps[j] > MIN_SEPARATION]
-        return np.column_stack([*fisher, apart, np.eye(d)[:, single]])
+        separations = np.abs(difference) / spreads
+        order = np.argsort(-separations, kind="stable")[:MAX_SINGLE_MARKERS]
+        single = [j for j in order if separations[j] > MIN_SEPARATION]
+        return np.column_stack([*fisher, difference, np.eye(d)[:, single]])
 
 
 def _step(values: Array, weights: Array) -> float:
@@ -157,20 +160,20 @@ def _step(values: Array, weights: Array) -> float:
     levels, of_value = np.unique(values, return_inverse=True)
     if len(levels) < MIN_COARSE_VALUES:
         return 0.0
-    gaps = np.diff(levels)
-    wider = np.maximum(np.append(gaps, 0.0), np.append(0.0, gaps))
+    steps = np.diff(levels)
+    wider = np.maximum(np.append(steps, 0.0), np.append(0.0, steps))
     order = np.argsort(wider)
     mass = np.cumsum(np.bincount(of_value, weights)[order])
     return float(wider[order[np.searchsorted(mass, mass[-1] / 2)]])
 
 
-def _ridged(covariance: Array, share: float) -> Array:
+def _ridged(covariance: Array, ridge: float) -> Array:
     mean = np.trace(covariance) / len(covariance)
-    return covariance + np.eye(len(covariance)) * (mean * share if mean > 0 else 1.0)  # coincident cells have no shape
+    return covariance + np.eye(len(covariance)) * (mean * ridge if mean > 0 else 1.0)  # the variance of coincident cells is 0
 
 
 class Merge(NamedTuple):
-    """Group ``gone`` became part of group ``into`` across this dip; infinite for a group of too few cells."""
+    """Group ``gone`` was merged into group ``into`` across this dip; infinite for a group of too few cells."""
 
     into: int
     gone: int
@@ -179,7 +182,7 @@ class Merge(NamedTuple):
 
 @dataclass(frozen=True)
 class MergeTree:
-    """All merges of k groups, from the shallowest dip on."""
+    """All merges of k groups, the shallowest dip first."""
 
     size: int
     merges: tuple[Merge, ...]
@@ -268,9 +271,9 @@ class SampleCluster(NamedTuple):
 
     Attributes
     ----------
-    population : the population it was joined with
-    samples : the samples of its cells, in ascending order
-    share : mean proportion of its cells in these samples
+    population : Population that it was joined with.
+    samples : Samples of its cells, in ascending order.
+    share : Mean proportion of its cells in these samples.
     """
 
     population: int
@@ -283,9 +286,9 @@ def join_sample_clusters(of_atom: Indices, atoms: Array, shares: Array) -> tuple
 
     Parameters
     ----------
-    of_atom : (m,) the population of each atom
-    atoms : (m, d)
-    shares : (N, m) the proportion of each atom in each sample
+    of_atom : Population of each atom, (m,).
+    atoms : Coordinates of the atoms, (m, d).
+    shares : Proportion of each atom in each sample, (N, m).
     """
     of_atom, joined = of_atom.copy(), []
     while (cluster := _first_cluster(of_atom, atoms, shares)) is not None:

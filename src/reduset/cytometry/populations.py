@@ -1,14 +1,14 @@
 """Populations of the cells of many samples: atoms that represent all cells, merged by mode, with markers and names.
 
 1. The cells of all samples are sketched, with the same weight for every sample except very small ones. Every cell has an atom
-   nearby, also a rare one. The atoms with the cells they represent are the finest populations. All counts are sums over atoms, and
-   every cell is counted.
+   nearby, including rare cells. The atoms with the cells they represent are the smallest groups. All counts are sums over atoms,
+   and every cell is counted.
 2. Atoms without a valley between them are merged (`merging`), up to a depth of valleys, or a number of populations. More than a
    thousand atoms are first grouped by a sketch of the atoms. Sample-specific clusters are joined with a population.
 
-Names. A marker is high or low in a population if three quarters of its cells lie above or below the border of the marker, which
-separates two classes by the largest variance between them (Otsu 1979). A name has the fewest signs that distinguish the population
-from all others. If these are few, markers follow in which it is high and which separate it best, up to three in all:
+Names. A marker is high or low in a population if three quarters of its cells lie above or below the border of the marker. The
+border separates two classes by the largest variance between them (Otsu 1979). A name has the smallest number of signs that
+distinguish the population from all others. Up to three in all, the markers follow in which it is high and which separate it best:
 "CD3+ CD4+ CD8−".
 
 Cost: the sketch, O(n·m·d) at most, about ten thousand dips on a few lines each, and one pass for medians.
@@ -38,12 +38,14 @@ COVERAGE = 0.3  # of the atoms are farthest-first cells, so that rare population
 MAX_ATOMS, CELLS_PER_ATOM, MIN_ATOMS = 1000, 50, 20  # by default
 MAX_GROUPS = 1000  # of atoms before merging
 DIP = 0.5
-FULL_WEIGHT_SHARE = 0.1  # of the median sample size; smaller samples have less weight: fifty cells must not outweigh a million
+FULL_WEIGHT_SHARE = (
+    0.1  # of the median sample size; smaller samples have less weight, so that fifty cells count less than a million
+)
 MAX_SAMPLED_CELLS = 200_000  # for borders and medians
-MAX_MARKERS = 2000  # that define populations: a (d, d) covariance is kept for every group of cells
+MAX_MARKERS = 2000  # that define populations; a (d, d) covariance is kept for every group of cells
 TAIL_PERCENTS = (0.1, 2.5)
-MAX_VALUE = 1e15  # beyond it, squares lose all other cells to rounding
-OUTLIER_RANGES = 5.0  # inner ranges beyond the inner range, outside of which values are clipped
+MAX_VALUE = 1e15  # rounding errors of larger squares exceed the values of other cells
+OUTLIER_RANGES = 5.0  # values farther from the inner range than this multiple of it are clipped
 MIN_SEPARATION = 0.5  # standard deviations from the other cells
 HISTOGRAM_BINS = 256
 MAJORITY = 0.75  # of a population's cells
@@ -57,17 +59,17 @@ class Populations:
 
     Attributes
     ----------
-    names : of the k populations, by their markers
-    markers : of the d columns
-    atoms : (m, d) the cells that represent all others, the finest populations
-    of_atom : (m,) the population of each atom
-    atom_counts : (N, m) the cells of each sample that each atom represents
-    medians : (k, d) of each population's cells, with the same weight for every sample
-    signs : (k, d) 1 for a marker that is high in a population, −1 for low, 0 for neither
-    separations : (k, d) the distance of the median from that of all other cells, in standard deviations of the marker
-    dips : (k,) the floor of the shallowest valley around each, relative to the lower peak; nan for a single population
-    sketch : the atoms as rows of the cells of all samples, in their order, with the error
-    sample_specific : sample-specific clusters that were joined with a population
+    names : Names of the k populations, made of their markers.
+    markers : Names of the d columns.
+    atoms : Cells that represent all others, (m, d).
+    of_atom : Population of each atom, (m,).
+    atom_counts : Number of cells of each sample that each atom represents, (N, m).
+    medians : Median of each marker over the cells of a population, (k, d), with the same weight for every sample.
+    signs : Signs of the markers, (k, d), 1 for high in a population, −1 for low, 0 for neither.
+    separations : Difference of the medians of a population and of all other cells, (k, d), in standard deviations of the marker.
+    dips : Floor of the shallowest valley around each, (k,), relative to the lower peak; nan for a single population.
+    sketch : Sketch of the cells of all samples, in their order, with its error. The atoms are its rows.
+    sample_specific : Sample-specific clusters that were joined with a population.
     """
 
     names: tuple[str, ...]
@@ -123,7 +125,7 @@ class Populations:
         return self.of_atom[self.sketch.assignments]
 
     def marked(self, k: int, most: int = 4) -> list[str]:
-        """The markers that separate a population from the other cells best, with signs."""
+        """The markers that separate a population best from the other cells, with signs; at most ``most``."""
         separations = self.separations[k]
         order = np.argsort(-np.abs(separations))[:most]
         return [f"{self.markers[m]}{'+' if separations[m] > 0 else '−'}" for m in order if abs(separations[m]) >= MIN_SEPARATION]
@@ -153,16 +155,15 @@ def find_populations(
 
     Parameters
     ----------
-    cells : of each sample (n, d)
-    markers : (d,) names of the columns; "x0", "x1", … by default
-    defining : the columns that define populations, all by default, at most 2,000; the others are only described
-    scales : (d,) divisors that bring columns to one unit; none by default
-    n_atoms : the number of atoms; by default 1,000, or one for 50 cells if that is less
-    n_populations : the number of populations; by default all with valleys around them
-    dip : float between 0 and 1
-        A valley separates two populations if its floor is at most this fraction of the lower peak.
-    rng : None, seed or Generator
-    progress : bool, or a function of (stage, done, total)
+    cells : Cells of each sample, (n, d).
+    markers : Names of the d columns; "x0", "x1", … by default.
+    defining : Columns that define populations, at most 2,000; all by default. The others are only described.
+    scales : Divisors that give the d columns one unit; none by default.
+    n_atoms : Number of atoms; by default 1,000, or one for 50 cells if that is less.
+    n_populations : Number of populations; by default all that are separated by valleys.
+    dip : Float between 0 and 1. A valley separates two populations if its floor is at most this fraction of the lower peak.
+    rng : None, seed or Generator.
+    progress : bool, or a function of (stage, done, total).
 
     Examples
     --------
@@ -208,7 +209,7 @@ def find_populations(
             groups = _groups(used, weights, group_of_atom[small.assignments], merges_rng)
             tree = merge_by_mode(groups, shown.stage("merging"))
         if n_populations is not None and n_populations > tree.size:
-            warn(f"n_populations is {n_populations}, but only {tree.size} cells are distinct, and as many populations are found")
+            warn(f"n_populations is {n_populations}, but only {tree.size} cells are distinct; that number of populations is found")
         shown.stage("describing populations")(0, 1)
         of_atom = tree.cut(None if n_populations is not None else dip, n_populations)[group_of_atom]
         return _described(pooled, sizes, names, columns, small, of_atom, tree, group_of_atom, n_populations is None, medians_rng)
@@ -220,8 +221,8 @@ def check_markers(count: int) -> None:
     """Raise an error if too many markers define populations."""
     if count > MAX_MARKERS:
         raise ValueError(
-            f"at most {MAX_MARKERS:,} markers may define populations, got {count:,}: a covariance of all of them is kept for every "
-            "group of cells; choose fewer markers, or pass principal components. CohortMap takes more"
+            f"at most {MAX_MARKERS:,} markers may define populations, got {count:,}, because a covariance of all of them is kept "
+            "for every group of cells; choose fewer markers, or pass principal components. CohortMap supports more"
         )
 
 
@@ -260,10 +261,10 @@ def _groups(cells: Floats, weights: Array, group: Indices, rng: np.random.Genera
 
 
 def _fences(cells: Floats) -> Array:
-    """(2, d) limits to which values are clipped, so that a few events far away do not determine the spread."""
+    """(2, d) limits to which values are clipped, so that outliers do not determine the spread."""
     sample = cells[:: 1 + len(cells) // MAX_SAMPLED_CELLS]
     low, high = np.percentile(sample, [0, 100], axis=0)
-    for tail in TAIL_PERCENTS:  # nearly all cells have one value of a marker that is rarely positive
+    for tail in TAIL_PERCENTS:  # the inner range is empty if nearly all cells have one value of a marker
         inner = np.percentile(sample, [tail, 100 - tail], axis=0)
         low, high = np.where(inner[1] > inner[0], inner, [low, high])
     margin = OUTLIER_RANGES * (high - low)
@@ -296,7 +297,7 @@ def _described(
     k, d = len(masses), len(markers)
     chosen = np.arange(len(cells))
     if len(cells) > MAX_SAMPLED_CELLS:  # the same number from each population, so that rare ones are represented
-        chosen = _some_of_each(of_atom[small.assignments], MAX_SAMPLED_CELLS // k, rng)
+        chosen = _balanced_sample(of_atom[small.assignments], MAX_SAMPLED_CELLS // k, rng)
     population, rows = of_atom[small.assignments[chosen]], np.asarray(cells[chosen], np.float64)
     weight = masses[population] / np.bincount(population, minlength=k)[population]
     medians, above, separations = np.empty((k, d)), np.empty((k, d)), np.empty((k, d))
@@ -327,7 +328,7 @@ def _described(
     )
 
 
-def _some_of_each(population: Indices, count: int, rng: np.random.Generator) -> Indices:
+def _balanced_sample(population: Indices, count: int, rng: np.random.Generator) -> Indices:
     """At most ``count`` random rows of each population, ascending."""
     order = rng.permutation(len(population))
     ranked = order[np.argsort(population[order], kind="stable")]
@@ -343,7 +344,7 @@ def _weighted_median(values: Array, weights: Array) -> float:
 
 
 def _dips(tree: MergeTree, group_of_atom: Indices, of_atom: Indices) -> Array:
-    """(k,) the shallowest valley around each population, across which it would be merged next."""
+    """(k,) the shallowest valley around each population, across which the next merge would be."""
     of_group = np.empty(tree.size, np.int64)
     of_group[group_of_atom] = of_atom
     dips = np.full(of_atom.max() + 1, np.nan)
@@ -359,7 +360,7 @@ def _dips(tree: MergeTree, group_of_atom: Indices, of_atom: Indices) -> Array:
 
 
 def border(values: Floats, weights: Array) -> float:
-    """Otsu's border of a marker: the largest variance between two classes."""
+    """Otsu's border of a marker, with the largest variance between the two classes."""
     low, high = np.percentile(values, [0.1, 99.9])
     if not high > low:
         return float(low)
@@ -370,17 +371,17 @@ def border(values: Floats, weights: Array) -> float:
     sums = np.cumsum(counts * centres)
     with np.errstate(invalid="ignore", divide="ignore"):
         between = below * above * (sums[:-1] / below - (sums[-1] - sums[:-1]) / above) ** 2
-    best = np.flatnonzero(between == np.nanmax(between))  # it is constant over a gap without cells, of which this is the middle
+    best = np.flatnonzero(between == np.nanmax(between))  # several bins if an interval has no cells: the border is its middle
     return float((edges[best[0] + 1] + edges[best[-1] + 1]) / 2)
 
 
 def signs(above: Array) -> NDArray[np.int64]:
-    """1, −1 or 0 from the proportions of a population's cells above the border of a marker."""
+    """Signs 1, −1 or 0 from the proportions of a population's cells above the border of a marker."""
     return np.where(above >= MAJORITY, 1, np.where(above <= 1 - MAJORITY, -1, 0))
 
 
 def short_names(codes: NDArray[np.int64], separations: Array, markers: Sequence[str]) -> list[str]:
-    """The names of populations, from (k, d) signs and separations; equal names are numbered."""
+    """Names of populations, from (k, d) signs and separations; equal names are numbered."""
     names = [_short_name(k, codes, separations, markers) for k in range(len(codes))]
     return [f"{name} ({names[: k + 1].count(name)})" if names.count(name) > 1 else name for k, name in enumerate(names)]
 

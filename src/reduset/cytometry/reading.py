@@ -1,9 +1,9 @@
-"""read_cohort: a folder of files, a panel and a table of samples become the samples of a study.
+"""read_cohort: the samples of a study from a folder of files, a panel and a table of samples.
 
 The channels of all files are read first, which determines markers and samples. Then each file is read, cleaned and gated while the
 next one is being read. The cells of all samples are in one array in single precision, 4·n·d bytes. Scales are the same in all
-samples: given by name, or estimated last, from all samples together. They are applied in place, so that no file is read twice.
-O(n·C).
+samples. They are given by name, or estimated at the end from all samples together. They are applied in the same memory, so that no
+file is read twice. O(n·C).
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from reduset.io import (
 MIN_CELLS = 2  # of a sample
 REFUSE, DROP = "refuse", "drop"
 BLOCK = 32768  # events of a task
-MAX_TOP_RATIO = 4  # between files, without a note
+MAX_TOP_RATIO = 4  # of the ranges of files; a larger ratio causes a note
 
 
 def read_cohort(
@@ -68,27 +68,26 @@ def read_cohort(
     missing: str = REFUSE,
     progress: ProgressLike = False,
 ) -> SampleSet:
-    """Read the files of a study, one a sample: channels by name, compensated, cleaned, gated, and on scales that all samples share.
+    """Read the files of a study, one per sample. Events are compensated, cleaned, gated and put on scales that all samples share.
 
     Parameters
     ----------
     folder_or_files : a folder with FCS files (or only CSV or Parquet files), or a list of files.
     panel : the marker of each channel. It is CATALYST's table (`fcs_colname`, `antigen`, `marker_class`, and optionally
         `transform` and `cofactor`) as CSV, Excel (`panel.xlsx#Sheet`), Parquet, a dict of columns or a frame. By default all dyes
-        are read, named by their labels ($PnS) or, without labels, by their channels.
+        are read. They are named by their labels ($PnS) or, without labels, by their channels.
     samples : the table of samples (`file_name`, `sample_id`, `condition`, `patient_id`, …), in the same formats. By default every
         file is a sample with the name of the file. Files that the table does not name are omitted.
     transform : a scale, or a dict of markers to scales. By default ("auto" or None) mass cytometry has asinh:5, other FCS files
         have logicle estimated from all samples, and other formats none. Scales are "asinh:150", "logicle",
         "logicle:T=262144,W=0.5" or "none". The panel's scale of a channel takes precedence over one scale for all.
     compensate : whether to remove spillover by the matrix that a file has.
-    channels : "common" takes the markers that all files have, with a note on the others; "same" raises an error for files that
-        differ.
-    clean : the steps of cleaning, of "non-finite", "margin", "doublets" and "time"; () for none.
-    gate : a file of gates, or (file, population): only cells within are kept.
-    keep_going : whether to omit files that cannot be read, have no cells left or no marker in common with the others, with the
-        reason; otherwise they raise an error.
-    missing : "drop" omits events without a number in a marker after cleaning; "refuse" raises an error.
+    channels : "common" uses the markers that all files have, with a note on the others. "same" raises an error if files differ.
+    clean : the steps of cleaning, from "non-finite", "margin", "doublets" and "time"; () for none.
+    gate : a file of gates, or (file, population). Only cells inside the gate are kept.
+    keep_going : whether to omit files that cannot be read, have no cells left or share no marker with the others. The reason is
+        recorded. Without it, such files raise an error.
+    missing : "drop" omits events without a number in a marker after cleaning. "refuse" raises an error.
     progress : True for a line on the terminal, or a function of (stage, done, total).
 
     Raises
@@ -159,7 +158,7 @@ def _gates(gate: Any) -> Any:
 
 
 class _Omitted:
-    """Samples that cannot be used: each raises an error, or with ``keep_going`` is omitted with the reason."""
+    """Samples that cannot be used. Each raises an error, or with ``keep_going`` is omitted with the reason."""
 
     def __init__(self, keep_going: bool) -> None:
         self._keep_going = keep_going
@@ -184,7 +183,7 @@ class _Omitted:
         """Raise an error if no sample remains."""
         if not remaining:
             name, reason = next(iter(self.reasons.items()))
-            raise FileError(f"no sample is left of {len(self.reasons)}; {name}: {reason}")
+            raise FileError(f"all {len(self.reasons)} samples were omitted; {name}: {reason}")
 
 
 @dataclass(frozen=True)
@@ -200,7 +199,7 @@ class _Options:
 
 @dataclass
 class _StudyCells:
-    """The cells of all samples so far in one array, with the number of the last cell, events, counts and notes of each sample."""
+    """The cells of all samples in one array, with the end, events, counts and notes of each sample."""
 
     values: NDArray[np.float32]
     names: list[str] = field(default_factory=list)
@@ -210,7 +209,7 @@ class _StudyCells:
     notes: list[list[str]] = field(default_factory=list)
 
     def add(self, name: str, columns: NDArray[np.float32], kept: Indices, counts: dict[str, int], notes: list[str]) -> None:
-        """Add one more sample."""
+        """Add a sample."""
         end = self.ends[-1] + len(columns)
         if end > len(self.values):  # of files with an unknown number of rows
             self.values = np.concatenate([self.values[: self.ends[-1]], np.empty((end, columns.shape[1]), np.float32)])
@@ -227,7 +226,7 @@ class _StudyCells:
 
 
 def _read(heads: dict[str, FileChannels], options: _Options, omitted: _Omitted, report: Progress) -> _StudyCells:
-    """The cells of all files, linear."""
+    """The cells of all files, on a linear scale."""
     known = sum(head.rows or 0 for head in heads.values())
     width = len(options.markers.names)
     check_room(next(iter(heads.values())).path, 4.0 * known * width, "the cells of all files", "name fewer markers in a panel")
@@ -255,7 +254,7 @@ def _opened(heads: dict[str, FileChannels], options: _Options) -> Iterator[tuple
 
 
 def _kept(events: FileEvents, options: _Options) -> tuple[NDArray[np.float32], Indices, dict[str, int], list[str]]:
-    """The marker columns of the events that are kept, their numbers, the number removed by each step, and notes."""
+    """The marker columns of the kept events, their numbers, the counts of removed events by step, and notes."""
     cleaned = clean_events(events, options.steps)
     keep, counts = cleaned.keep, {"events": len(events.values), **cleaned.counted}
     if options.gates is not None:
@@ -290,11 +289,11 @@ def _unnamed_files(named: NamedSamples) -> list[str]:
     if not named.unnamed:
         return []
     names = listed((Path(path).name for path in named.unnamed), 4)
-    return [f"{'files' if len(named.unnamed) > 1 else 'a file'} omitted that the table of samples does not name: {names}"]
+    return [f"{'files' if len(named.unnamed) > 1 else 'a file'} omitted, not in the table of samples: {names}"]
 
 
 def _file_notes(cells: _StudyCells, heads: dict[str, FileChannels], compensate: bool) -> list[str]:
-    """Notes on files, once if all have the same."""
+    """Notes on files. A note that all files have is written once."""
     notes = []
     for (name, head), cleaning in zip(heads.items(), cells.notes, strict=True):
         bare = compensate and head.is_fcs and not head.is_mass and not any("ompensate" in note for note in head.notes)
@@ -306,7 +305,7 @@ def _file_notes(cells: _StudyCells, heads: dict[str, FileChannels], compensate: 
 
 
 def asked_scales(markers: Sequence[str], transform: Any, by_panel: Mapping[str, str]) -> dict[str, str]:
-    """The scale of each marker: its name, "auto" or "none". A dict takes precedence over the panel, the panel over one for all."""
+    """The scale of each marker: its name, "auto" or "none". A dict overrides the panel, which overrides one scale for all."""
     wanted = dict.fromkeys(markers, AUTO if transform is None or isinstance(transform, Mapping) else _scale_name(transform))
     wanted |= {marker: _scale_name(text) for marker, text in by_panel.items() if marker in wanted}
     for name, text in transform.items() if isinstance(transform, Mapping) else ():
@@ -344,7 +343,7 @@ def _scales(
 def put_on_scales(
     cells: NDArray[np.float32], scales: Sequence[Transform | None], path: str, markers: Sequence[str], rows: Any
 ) -> None:
-    """Put the events of one file on their scales, in place; ``rows`` are their numbers in the file, for messages."""
+    """Transform the events of one file in the same memory; ``rows`` are their numbers in the file, for messages."""
 
     def put(start: int) -> None:
         block = cells[start : start + BLOCK]

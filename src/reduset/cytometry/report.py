@@ -33,18 +33,18 @@ PARAMETERS = {
     "covariates": "Held fixed",
     "n_atoms": "Small groups of cells",
     "n_populations": "Populations",
-    "dip": "Valleys down to (dip)",
+    "dip": "Deepest merged valley (dip)",
     "fdr": "False discovery rate",
     "confidence": "Confidence of intervals",
-    "null": "Chance judged by (null)",
+    "null": "Null distribution (null)",
     "layout": "Layout of the map",
     "random_state": "Random state",
 }
-FEW_FILES = 4
-NAMED = 24  # letters of a name in a box of choices
+MAX_FILES = 4  # named at the head
+MAX_OPTION_LENGTH = 24  # letters of a name in a box of options
 SCRIPTS = ["common.js", "two_columns.js", "samples.js", "study.js"]
-SURE = 0.05  # of a single test
-LISTED = 3  # populations in a card
+LEVEL = 0.05  # of a single test
+MAX_LISTED = 3  # populations in a card
 
 
 def write_report(path: _archive.Path_, study: CohortStudy, *, about: Mapping[str, Any] | None = None) -> None:
@@ -52,9 +52,9 @@ def write_report(path: _archive.Path_, study: CohortStudy, *, about: Mapping[str
 
     Parameters
     ----------
-    path : where to, usually with the ending .html
+    path : the file, usually ending in .html
     study : a fitted `CohortStudy`
-    about : plain values to show beside it: "command", "sources", "notes", "versions", and any others
+    about : plain values to show as well: "command", "sources", "notes", "versions", and any others
     """
     shown = study_figure(study)
     title = f"{count(len(shown.samples.sizes), 'sample')}, {count(len(shown.populations.names), 'population')}"
@@ -62,13 +62,13 @@ def write_report(path: _archive.Path_, study: CohortStudy, *, about: Mapping[str
 
 
 def contents(shown: StudyFigure) -> dict[str, Any]:
-    """What the scripts of the page read."""
-    samples, cohort, found = shown.samples, shown.samples.cohort, shown.study.populations_
-    places = np.column_stack([cohort.places, np.zeros((len(cohort.names), 2))])[:, :2]
+    """The data that the scripts of the page read."""
+    samples, cohort, populations = shown.samples, shown.samples.cohort, shown.study.populations_
+    points = np.column_stack([cohort.places, np.zeros((len(cohort.names), 2))])[:, :2]
     return {
         "names": list(cohort.names),
         "sizes": samples.sizes.tolist(),
-        "places": packed(places - places.mean(axis=0)),  # a map has no origin
+        "places": packed(points - points.mean(axis=0)),  # a map has no origin
         "test": shown.study.test,
         "levels": list(samples.levels),
         "controls": samples.controls.tolist(),
@@ -84,25 +84,26 @@ def contents(shown: StudyFigure) -> dict[str, Any]:
             "found": shown.populations.found.tolist(),
             "order": shown.populations.order.tolist(),
         },
-        "counts": packed(found.counts, "i4"),
-        "limits": packed(found.intervals(shown.study.confidence)),
+        "counts": packed(populations.counts, "i4"),
+        "limits": packed(populations.intervals(shown.study.confidence)),
         "differences": None if shown.differences is None else _differences(shown.differences),
         "witness": None if shown.witness is None else _witness(shown.witness, shown),
     }
 
 
 def _differences(shown: DifferencesFigure) -> dict[str, Any]:
-    told = shown.differences
-    blocks = np.full(int(told.design.rows.max()) + 1, -1)
-    blocks[told.design.rows] = told.design.blocks if told.design.is_blocked else -1
+    differences = shown.differences
+    design = differences.design
+    blocks = np.full(int(design.rows.max()) + 1, -1)
+    blocks[design.rows] = design.blocks if design.is_blocked else -1
     return {
         "order": shown.order.tolist(),
         "reach": shown.reach,
-        "effects": told.effects.tolist(),
-        "intervals": told.intervals.tolist(),
-        "shares": told.shares.tolist(),
-        "p": told.p_values.tolist(),
-        "q": told.q_values.tolist(),
+        "effects": differences.effects.tolist(),
+        "intervals": differences.intervals.tolist(),
+        "shares": differences.shares.tolist(),
+        "p": differences.p_values.tolist(),
+        "q": differences.q_values.tolist(),
         "blocks": blocks.tolist(),
     }
 
@@ -110,12 +111,12 @@ def _differences(shown: DifferencesFigure) -> dict[str, Any]:
 def _witness(shown: WitnessFigure, study: StudyFigure) -> dict[str, Any]:
     return {
         "markers": list(study.study.populations_.markers),
-        "places": packed(shown.places.T),  # by markers
-        "masses": packed(shown.masses),
+        "places": packed(shown.points.T),  # by markers
+        "masses": packed(shown.weights),
         "folds": packed(shown.fold_changes),
         "found": np.flatnonzero(shown.found).tolist(),
         "owners": study.study.populations_.of_atom.tolist(),
-        "most": shown.most,
+        "most": shown.strongest,
         "pair": list(shown.pair),
     }
 
@@ -147,10 +148,10 @@ def _body(shown: StudyFigure, about: Mapping[str, Any] | None) -> Markup:
 
 
 def _sources(files: Sequence[str] | str) -> str:
-    """The files, or some of them where they are many: all are named where it is told how to make the report again."""
-    if isinstance(files, str) or len(files) <= FEW_FILES:
+    """The files at the head of the page, or the first of them; the last section names all."""
+    if isinstance(files, str) or len(files) <= MAX_FILES:
         return plain(files)
-    return f"{plain(files[: FEW_FILES - 1])} and {count(len(files) - FEW_FILES + 1, 'file')} more"
+    return f"{plain(files[: MAX_FILES - 1])} and {count(len(files) - MAX_FILES + 1, 'file')} more"
 
 
 def _lead(shown: StudyFigure) -> str:
@@ -161,35 +162,35 @@ def _lead(shown: StudyFigure) -> str:
 
 def _parameters(study: CohortStudy) -> dict[str, Any]:
     given = {label: getattr(study, name) for name, label in PARAMETERS.items()}
-    told = {label: plain(value) for label, value in given.items() if value is not None}
-    return {label: text for label, text in told.items() if text} | {"Kernel": repr(study.map_.kernel_)}
+    texts = {label: plain(value) for label, value in given.items() if value is not None}
+    return {label: text for label, text in texts.items() if text} | {"Kernel": repr(study.map_.kernel_)}
 
 
 def _grey(shown: StudyFigure) -> str:
     if not shown.samples.levels or None not in shown.samples.columns[str(shown.study.test)]:
         return ""
-    things = "controls" if shown.samples.rest == "controls" else f"samples with {shown.samples.rest}"
-    return f" Grey rings are {things}: not compared."
+    samples = "controls" if shown.samples.rest == "controls" else f"samples with {shown.samples.rest}"
+    return f" Grey rings are {samples}, which are not compared."
 
 
 def _colours(shown: StudyFigure) -> Markup:
-    """What dots may be coloured by; nothing where there is one choice."""
+    """A choice of the column that colours the map; empty for one column."""
     titles = list(shown.samples.columns)
     if len(titles) < 2:
         return Markup("")
-    return controls([choice("colours", "Colours by", list(enumerate(titles)), 0, NAMED)], "Colours of the map")
+    return controls([choice("colours", "Colours by", list(enumerate(titles)), 0, MAX_OPTION_LENGTH)], "Colours of the map")
 
 
 def _differences_section(shown: StudyFigure) -> Markup:
     if shown.differences is None:
         return Markup("")
-    told, names = shown.differences.differences, shown.populations.names
-    options = [(int(k), (f"{FOUND} " if told.found[k] else "") + names[k]) for k in shown.differences.order]
+    differences, names = shown.differences.differences, shown.populations.names
+    options = [(int(k), (f"{FOUND} " if differences.found[k] else "") + names[k]) for k in shown.differences.order]
     return markup(
         file("study-differences.html"),
-        told=compared(shown.study, told),
-        against=against(told),
-        confidence=percent(told.confidence),
+        told=compared(shown.study, differences),
+        against=against(differences),
+        confidence=percent(differences.confidence),
         choice=controls([choice("population", "Population", options, options[0][0], 32)], "Population that is shown"),
         marks=_marks(shown.differences),
         table=differing(shown.study.populations_, shown.differences),
@@ -197,11 +198,11 @@ def _differences_section(shown: StudyFigure) -> Markup:
 
 
 def _marks(shown: DifferencesFigure) -> str:
-    told = shown.differences
-    text = f"{FOUND} and filled signs: differs, at a false discovery rate of {percent(told.fdr)}; hollow ones are not shown to."
-    text += " Click one of them to see its samples. Bars on the right are the mean share of a group."
-    if told.design.is_blocked:
-        text += " Lines join samples that belong together."
+    differences = shown.differences
+    text = f"{FOUND} and filled markers: significant at a false discovery rate of {percent(differences.fdr)}."
+    text += " Click a marker to see its samples. Bars on the right are the mean proportion of a group."
+    if differences.design.is_blocked:
+        text += " Lines join the samples of a block."
     return text
 
 
@@ -212,36 +213,37 @@ def _witness_section(shown: StudyFigure) -> Markup:
     markers = list(enumerate(shown.study.populations_.markers))
     pair, boxes = shown.witness.pair, []
     if len(levels) > 2:
-        boxes.append(choice("level", "More or fewer in", list(enumerate(levels[1:])), 0, NAMED))
+        boxes.append(choice("level", "Group", list(enumerate(levels[1:])), 0, MAX_OPTION_LENGTH))
     if len(pair) > 1:
-        boxes += [choice("across", "Across", markers, pair[0], NAMED), choice("up", "Up", markers, pair[1], NAMED)]
+        axes = (("across", "Horizontal axis", pair[0]), ("up", "Vertical axis", pair[1]))
+        boxes += [choice(name, title, markers, marker, MAX_OPTION_LENGTH) for name, title, marker in axes]
     rate = f"at a false discovery rate of {percent(shown.study.fdr)}"
-    where = f"Nowhere are cells shown to be more or fewer, {rate}"
+    text = f"The proportion of no small group of cells differs significantly, {rate}"
     if found:
-        where = f"Cells are more or fewer in {count(found)} of {count(len(shown.witness.masses))} small groups of them, {rate}"
+        text = f"The proportions of {count(found)} of {count(len(shown.witness.weights))} small groups of cells differ, {rate}"
     return markup(
         file("study-witness.html"),
-        told=f"{where}. Red is where there are more than in {levels[0]}, blue where there are fewer, whatever the populations.",
-        choice=controls(boxes, "What is shown") if boxes else "",
+        told=f"{text}. Red is a larger proportion than in {levels[0]}, blue a smaller one. Populations are not used here.",
+        choice=controls(boxes, "Axes and group") if boxes else "",
         title=against(shown.differences.differences),
-        atoms=count(len(shown.witness.masses)),
-        rings="Thick rings are those that were found." if found else "",
+        atoms=count(len(shown.witness.weights)),
+        rings="Thick rings mark significant differences." if found else "",
     )
 
 
 def study_cards(shown: StudyFigure) -> list[Card]:
-    """The figures at the head: what differs, the whole at once, batches, and what cleaning left."""
+    """The cards at the head: populations that differ, the test of all at once, batches, and the cells kept by cleaning."""
     study = shown.study
-    told = [_populations(shown) if study.differences_ is None else _differing(study.differences_)]
+    result = [_populations(shown) if study.differences_ is None else _differing(study.differences_)]
     if study.whole_ is not None:
-        told.append(Card("All at once", percent(study.whole_.share), _whole(study.whole_, "groups")))
+        result.append(Card("All at once", percent(study.whole_.share), _whole(study.whole_, "groups")))
     if study.batches_ is not None and study.batches_.whole is not None:
-        told.append(Card("Batches", percent(study.batches_.whole.share), _whole(study.batches_.whole, "runs")))
+        result.append(Card("Batches", percent(study.batches_.whole.share), _whole(study.batches_.whole, "runs")))
     if "events" in study.samples_.counted:
         kept, events = int(study.samples_.sizes.sum()), int(study.samples_.counted["events"].sum())
         meaning = f"{count(kept)} of {count(events, 'event')} were kept by cleaning."
-        told.append(Card("Cells kept", percent(kept / events) if events else "—", meaning))
-    return told
+        result.append(Card("Cells kept", percent(kept / events) if events else "—", meaning))
+    return result
 
 
 def _populations(shown: StudyFigure) -> Card:
@@ -251,49 +253,44 @@ def _populations(shown: StudyFigure) -> Card:
     return Card("Populations", count(len(names)), meaning)
 
 
-def _differing(found: Differences) -> Card:
-    many, rate = int(found.found.sum()), percent(found.fdr)
-    figure = f"{many} of {len(found.names)}"
-    if not many:
-        return Card(
-            "Populations that differ", figure, f"None is shown to, at a false discovery rate of {rate}; some may all the same."
-        )
-    surest = np.flatnonzero(found.found)[np.argsort(found.p_values[found.found], kind="stable")]
-    listed = "; ".join(shortened(found.names[k], 40) for k in surest[:LISTED]) + ("; …" if many > LISTED else "")
-    return Card("Populations that differ", figure, f"At a false discovery rate of {rate}: {listed}.")
+def _differing(differences: Differences) -> Card:
+    number, rate = int(differences.found.sum()), percent(differences.fdr)
+    figure = f"{number} of {len(differences.names)}"
+    if not number:
+        text = f"No population differs significantly at a false discovery rate of {rate}. Small differences may remain undetected."
+        return Card("Populations that differ", figure, text)
+    order = np.flatnonzero(differences.found)[np.argsort(differences.p_values[differences.found], kind="stable")]
+    names = "; ".join(shortened(differences.names[k], 40) for k in order[:MAX_LISTED]) + ("; …" if number > MAX_LISTED else "")
+    return Card("Populations that differ", figure, f"At a false discovery rate of {rate}: {names}.")
 
 
-def _whole(found: WholeTest, things: str) -> str:
-    verdict = "differ" if found.p_value <= SURE else "are not shown to differ"
+def _whole(whole: WholeTest, noun: str) -> str:
+    verdict = "differ" if whole.p_value <= LEVEL else "do not differ significantly"
     return (
-        f"of the squared distances of samples lie between {things} (column {found.name}), {percent(found.expected)} by chance: "
-        f"they {verdict}, {p_told(found.p_value)}."
+        f"of the squared distances of samples lie between {noun} (column {whole.name}). {percent(whole.expected)} are expected "
+        f"under the null hypothesis. The {noun} {verdict}, {p_told(whole.p_value)}."
     )
 
 
-def against(found: Differences) -> str:
-    """What is compared with what."""
-    levels = found.design.levels
+def against(differences: Differences) -> str:
+    """The title of the comparison."""
+    levels = differences.design.levels
     return f"{levels[1]} against {levels[0]}" if len(levels) == 2 else f"Against {levels[0]}"
 
 
-def compared(study: CohortStudy, found: Differences) -> str:
-    """How the groups were compared."""
-    design = found.design
+def compared(study: CohortStudy, differences: Differences) -> str:
+    """A description of the test."""
+    design = differences.design
     groups = [f"{size} of {level}" for level, size in zip(design.levels, design.counts, strict=True)]
     listed = " and ".join([", ".join(groups[:-1]), groups[-1]])
     text = f"Samples are compared, not cells: {listed}"
     text += f", within {study.block}" if design.is_blocked else ""
     held = [str(study.batch) if name == "batch" and study.batch is not None else name for name in design.adjusted]
     text += f", with {' and '.join(held)} held fixed. " if held else ". "
-    if found.null == "normal":
-        text += f"There are only {count(found.labellings, 'way')} to label the samples, so chance is judged by the normal law."
+    if differences.null == "normal":
+        text += f"p-values assume a normal distribution; {count(differences.labellings, 'labelling')} of the samples are possible."
+    elif differences.labellings <= MAX_RELABELLINGS + 1:
+        text += f"p-values come from all {count(differences.labellings, 'permutation')} of the labels."
     else:
-        every = found.labellings <= MAX_RELABELLINGS + 1
-        ways = (
-            f"all {count(found.labellings)} ways to label them"
-            if every
-            else f"{count(MAX_RELABELLINGS + 1)} random ways to label them"
-        )
-        text += f"Chance is judged by {ways}."
-    return text + " q is the false discovery rate at which a population is found."
+        text += f"p-values come from {count(MAX_RELABELLINGS + 1)} random permutations of the labels."
+    return text + " q is the smallest false discovery rate at which a population is found."

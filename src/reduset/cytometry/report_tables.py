@@ -1,4 +1,4 @@
-"""The tables of a cohort study's report: populations that differ, batches, cleaning, and shares in every sample."""
+"""The tables of a cohort study's report: populations that differ, batches, cleaning, and proportions in every sample."""
 
 from __future__ import annotations
 
@@ -14,38 +14,38 @@ from reduset.cytometry.study import CohortStudy
 from reduset.report.page import LONG, Markup, file, joined, markup, named, table
 from reduset.report.words import count, p_told, percent, shortened
 
-SHORT = 18  # letters of a marker among several
-HIGH = 12  # rows from which a table moves in a frame of its own
-MOST_SHARES = 40_000  # in a page
+MAX_MARKER_LENGTH = 18  # letters of a marker in a list
+MAX_TABLE_ROWS = 12  # longer tables scroll
+MAX_SHARES = 40_000  # in a page
 
 
 def differing(populations: Populations, shown: DifferencesFigure) -> Markup:
-    """Every population with its shares and fold changes, the surest first."""
-    told = shown.differences
-    levels = told.design.levels
+    """Every population with its proportions and fold changes, the smallest p-value first."""
+    differences = shown.differences
+    levels = differences.design.levels
     single = len(levels) == 2
-    head = ["population", "differs", "its markers", *(f"in {level}" for level in levels)]
+    head = ["population", "significant", "markers", *(f"in {level}" for level in levels)]
     head += ["fold change"] if single else [f"fold change {level}" for level in levels[1:]]
     rows = []
     for k in shown.order:
-        name = (
-            markup("<strong>$mark $name</strong>", mark=FOUND, name=named(told.names[k], LONG)) if told.found[k] else told.names[k]
-        )
-        folds = [_fold(told.effects[g, k], *told.intervals[g, k]) for g in range(len(levels) - 1)]
+        name: Any = differences.names[k]
+        if differences.found[k]:
+            name = markup("<strong>$mark $name</strong>", mark=FOUND, name=named(name, LONG))
+        folds = [_fold(differences.effects[g, k], *differences.intervals[g, k]) for g in range(len(levels) - 1)]
         marked = _markers(populations.marked(int(k)))
-        shares = [percent(float(share)) for share in told.shares[k]]
-        sure = [p_told(float(told.p_values[k]), ""), p_told(float(told.q_values[k]), "")]
-        rows.append([name, "yes" if told.found[k] else "not shown", marked, *shares, *folds, *sure])
-    sure_to = percent(told.confidence)
-    caption = f"Every population, the surest first; shares are means of the samples, fold changes with {sure_to} intervals"
-    return table([*head, "p", "q"], rows, caption, high=len(rows) > 2 * HIGH)
+        shares = [percent(float(share)) for share in differences.shares[k]]
+        p_and_q = [p_told(float(value), "") for value in (differences.p_values[k], differences.q_values[k])]
+        rows.append([name, "yes" if differences.found[k] else "no", marked, *shares, *folds, *p_and_q])
+    intervals = f"{percent(differences.confidence)} intervals"
+    caption = f"Every population, the smallest p first: mean proportions of the samples, and fold changes with {intervals}"
+    return table([*head, "p", "q"], rows, caption, high=len(rows) > 2 * MAX_TABLE_ROWS)
 
 
 def _markers(names: Sequence[str]) -> Markup:
-    """Markers one by one, each without its middle if it is long; all of them on hover."""
+    """Markers, long names without their middle; the full names are shown on hover."""
     if not names:
-        return Markup("none stands out")
-    short = " ".join(shortened(name, SHORT) for name in names)
+        return Markup("none")
+    short = " ".join(shortened(name, MAX_MARKER_LENGTH) for name in names)
     return markup('<span class="cut" title="$full">$short</span>', full=" ".join(names), short=short)
 
 
@@ -59,48 +59,48 @@ def _times(effect: float) -> str:
     return f"{fold:.2f}" if 0.01 <= fold < 100 else f"{fold:.2g}"
 
 
-def warning(found: BatchCheck | None) -> Markup:
-    """A loud word where groups and runs cannot be told apart."""
-    told = "" if found is None else found.notes[0]
-    return markup('<p class="notice warning" role="alert"><strong>Take care:</strong> $told.</p>', told=told)
+def warning(batches: BatchCheck | None) -> Markup:
+    """A warning that groups and runs are confounded."""
+    note = "" if batches is None else batches.notes[0]
+    return markup('<p class="notice warning" role="alert"><strong>Warning:</strong> $note.</p>', note=note)
 
 
 def batches_section(shown: StudyFigure) -> Markup:
-    """How much of the distances is the run, and how far controls are apart."""
-    found = shown.study.batches_
-    if found is None:
+    """The contribution of runs to the distances, and the distances between controls."""
+    batches = shown.study.batches_
+    if batches is None:
         return Markup("")
-    notes = found.notes[1:] if found.confounded else found.notes
+    notes = batches.notes[1:] if batches.confounded else batches.notes
     return markup(
         file("study-batches.html"),
-        told=_runs(found),
-        warning=warning(found) if found.confounded else "",
+        told=_runs(batches),
+        warning=warning(batches) if batches.confounded else "",
         notes=listed(notes),
-        controls=_controls(found),
+        controls=_controls(batches),
     )
 
 
-def _runs(found: BatchCheck) -> str:
-    runs = [run for run in found.runs if run]
-    text = f"{count(len(runs), 'sample')} of {count(len(set(runs)), 'run')}, by {found.name}. "
-    if found.whole is not None:
+def _runs(batches: BatchCheck) -> str:
+    runs = [run for run in batches.runs if run]
+    text = f"{count(len(runs), 'sample')} of {count(len(set(runs)), 'run')}, by {batches.name}. "
+    if batches.whole is not None:
         text += (
-            f"{percent(found.whole.share)} of the squared distances of samples lie between runs, where runs that mean nothing "
-            f"would have {percent(found.whole.expected)} ({p_told(found.whole.p_value)}). "
+            f"{percent(batches.whole.share)} of the squared distances of samples lie between runs. "
+            f"{percent(batches.whole.expected)} are expected under the null hypothesis ({p_told(batches.whole.p_value)}). "
         )
-    share = found.control_share
+    share = batches.control_share
     if share is not None:
         text += (
-            f"The same control in two runs is {np.sqrt(share):.2g} times as far apart as two different samples of one run: the "
-            "less, the better."
+            f"The distance of the same control between two runs is {np.sqrt(share):.2g} times the distance of two different "
+            "samples of one run. Smaller is better."
         )
-    elif not found.controls:
-        text += "There are no controls: the same blood in every run would tell what the runs do by themselves."
+    elif not batches.controls:
+        text += "There are no control samples. The same blood in every run would show the effect of the runs alone."
     return text.strip()
 
 
-def _controls(found: BatchCheck) -> Markup:
-    if not found.controls:
+def _controls(batches: BatchCheck) -> Markup:
+    if not batches.controls:
         return Markup("")
     rows = [
         [
@@ -108,31 +108,29 @@ def _controls(found: BatchCheck) -> Markup:
             f"{pair.samples[0]} ({pair.runs[0]})",
             f"{pair.samples[1]} ({pair.runs[1]})",
             f"{pair.distance:.3g}",
-            f"{pair.distance / found.usual:.2f}" if found.usual > 0 else "—",
+            f"{pair.distance / batches.usual:.2f}" if batches.usual > 0 else "—",
         ]
-        for pair in found.controls
+        for pair in batches.controls
     ]
     return table(
-        ["control", "one run", "another", "distance", "over that of two samples of one run"],
+        ["control", "first run", "second run", "distance", "relative to two samples of one run"],
         rows,
-        "The same control in two runs",
-        high=len(rows) > HIGH,
+        "Distances of the same control between two runs",
+        high=len(rows) > MAX_TABLE_ROWS,
     )
 
 
 def cleaning_section(study: CohortStudy) -> Markup:
-    """What was taken out on the way; nothing where nothing is known of it."""
+    """The events that each step removed, omitted samples, notes and scales; empty without any of these."""
     samples = study.samples_
     if not (samples.counted or samples.left_out or study.notes_ or samples.scales):
         return Markup("")
-    title, told = "Notes", "Cells were taken as they came."
+    title, text = "Notes", "Cells were not cleaned."
     if samples.counted:
-        title, told = "Cleaning", "What each step took, of the events that the steps before it had left."
-    left = [[name, why] for name, why in samples.left_out.items()]
-    known = {f"{name} is left out: {why}" for name, why in samples.left_out.items()}
-    scales = [
-        [name, "state" if name in samples.state else "type", samples.scales.get(name, "as it is")] for name in samples.markers
-    ]
+        title, text = "Cleaning", "Each step removes some of the events that the previous steps kept."
+    omitted = [[name, reason] for name, reason in samples.left_out.items()]
+    listed_notes = {f"{name} is omitted: {reason}" for name, reason in samples.left_out.items()}
+    scales = [[name, "state" if name in samples.state else "type", samples.scales.get(name, "none")] for name in samples.markers]
     folded = markup(
         "<details><summary>Scales of the markers</summary>$table</details>",
         table=table(["marker", "class", "scale"], scales, "The scale on which each marker is compared"),
@@ -140,10 +138,10 @@ def cleaning_section(study: CohortStudy) -> Markup:
     return markup(
         file("study-cleaning.html"),
         title=title,
-        told=told,
-        left=table(["sample", "reason"], left, f"{count(len(left), 'sample')} left out") if left else "",
+        told=text,
+        left=table(["sample", "reason"], omitted, f"{count(len(omitted), 'sample')} omitted") if omitted else "",
         counts=_counts(study) if samples.counted else "",
-        notes=listed([note for note in study.notes_ if note not in known]),
+        notes=listed([note for note in study.notes_ if note not in listed_notes]),
         scales=folded if samples.scales else "",
     )
 
@@ -157,11 +155,11 @@ def _counts(study: CohortStudy) -> Markup:
     for i, name in enumerate(samples.names):
         rows.append(_counted(name, events[i], [samples.counted[step][i] for step in steps], samples.sizes[i]))
     head = ["sample", "events", *steps, "kept"]
-    return table(head, rows, "Events of every sample, and what each step took", high=len(rows) > HIGH)
+    return table(head, rows, "Events of every sample, and the number that each step removed", high=len(rows) > MAX_TABLE_ROWS)
 
 
-def _counted(name: str, events: Any, taken: list[Any], kept: Any) -> list[Any]:
-    return [name, count(events), *(_of(number, events) for number in taken), _of(kept, events)]
+def _counted(name: str, events: Any, removed: list[Any], kept: Any) -> list[Any]:
+    return [name, count(events), *(_of(number, events) for number in removed), _of(kept, events)]
 
 
 def _of(number: Any, events: Any) -> str:
@@ -169,7 +167,7 @@ def _of(number: Any, events: Any) -> str:
 
 
 def listed(notes: Any) -> Markup:
-    """Notes, one below the other."""
+    """Notes as a list."""
     if not notes:
         return Markup("")
     return markup('<ul class="notes">$items</ul>', items=joined(markup("<li>$note</li>", note=_sentence(note)) for note in notes))
@@ -180,17 +178,18 @@ def _sentence(text: str) -> str:
 
 
 def shares_table(study: CohortStudy) -> Markup:
-    """The share of every population in every sample, with its limits."""
-    found, samples = study.populations_, study.samples_
-    shares, limits = found.shares, found.intervals(study.confidence)
-    if shares.size > MOST_SHARES:
-        text = "They are $many numbers, too many for a page: study.populations_.shares has them."
-        return markup(f"<p>{text}</p>", many=count(shares.size))
+    """The proportion of every population in every sample, with its confidence interval."""
+    populations, samples = study.populations_, study.samples_
+    shares, limits = populations.shares, populations.intervals(study.confidence)
+    if shares.size > MAX_SHARES:
+        text = "The table has $entries entries, too many for a page. They are in study.populations_.shares."
+        return markup(f"<p>{text}</p>", entries=count(shares.size))
     rows = []
     for i, name in enumerate(samples.names):
-        cells = [f"{percent(shares[i, k])} ({_bare(limits[i, k, 0])}–{_bare(limits[i, k, 1])})" for k in range(len(found))]
+        cells = [f"{percent(shares[i, k])} ({_bare(limits[i, k, 0])}–{_bare(limits[i, k, 1])})" for k in range(len(populations))]
         rows.append([name, count(samples.sizes[i]), *cells])
-    return table(["sample", "cells", *found.names], rows, "Share of each population in each sample, with its limits", high=True)
+    caption = "Proportion of each population in each sample, with its confidence interval"
+    return table(["sample", "cells", *populations.names], rows, caption, high=True)
 
 
 def _bare(share: float) -> str:
@@ -198,7 +197,7 @@ def _bare(share: float) -> str:
 
 
 def samples_table(study: CohortStudy) -> Markup:
-    """The table of samples as it was given."""
+    """The table of samples."""
     columns = study.samples_.table
     if not columns:
         return Markup("")
@@ -207,5 +206,5 @@ def samples_table(study: CohortStudy) -> Markup:
         [name, *("—" if columns[title][i] is None else columns[title][i] for title in titles)]
         for i, name in enumerate(study.samples_.names)
     ]
-    shown = table(["sample", *titles], rows, "The table of samples", high=len(rows) > HIGH)
+    shown = table(["sample", *titles], rows, "The table of samples", high=len(rows) > MAX_TABLE_ROWS)
     return markup("<details><summary>The table of samples</summary>$table</details>", table=shown)

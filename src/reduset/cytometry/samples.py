@@ -3,13 +3,13 @@
 Samples come from files (`reduset.cytometry.read_cohort`), or from arrays and frames in memory (`SampleSet.of`). The table of
 samples is a dict of columns, or a frame of pandas, polars or Arrow.
 
-Files are those named, or the FCS files of a folder, which may also hold a panel, a table of samples, or notes. FCS files are
-recognised by their suffix or first bytes. If a folder has none, its subfolders are searched. A folder without any FCS file has one
-file a sample of another format, such as CSV or Parquet.
+Files are given by name, or as a folder of FCS files. The folder may also hold a panel, a table of samples, or notes. FCS files are
+recognised by their suffix or first bytes. If a folder has none, its subfolders are searched. A folder without any FCS file needs
+files of one other format, such as CSV or Parquet, one per sample.
 
-A table of samples for files is CATALYST's: `file_name`, `sample_id`, `condition`, `patient_id` and any further columns, all as
-text. A file is found by its name, with or without folder and suffix, and without case if only one file fits. Without a table each
-file is a sample.
+A table of samples for files is CATALYST's. Its columns are `file_name`, `sample_id`, `condition`, `patient_id` and others, all as
+text. A file is found by its name, with or without folder and suffix. Upper and lower case are equal if only one file matches.
+Without a table each file is a sample.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from reduset._validate import bags as checked_bags
 from reduset.cytometry.lab_tables import SAMPLE_ID, Cells, Columns, LabTable, as_text, columns_of
 from reduset.io import FileError, counted_order, format_by_suffix, listed, nearest, one_line, path_text, stems_of, usual_suffixes
 
-SHOWN = 5  # names in a message
+MAX_NAMES = 5  # in a message
 FILE = ("file_name", "filename", "file", "fcs_file", "path")
 IDENTIFIER = (SAMPLE_ID, "sample", "sample_name")
 FCS = "FCS"
@@ -40,19 +40,19 @@ class SampleSet:
 
     Attributes
     ----------
-    names : of the N samples, each once
-    cells : of each sample (n, d), one column a marker, on the scale of the distances
-    markers : the names of the d columns
-    table : the table of samples by column, each with N entries (text or numbers, None for a missing one)
-    state : markers that describe cells and do not define their population
-    counted : by step of reading and cleaning (N,) the number of removed events; first "events", their number in the file
-    left_out : samples that were requested and are missing, with the reason
-    notes : remarks on the files
-    sources : the file of each sample, if they came from files
-    events : of each sample (n,) the numbers of its cells among the events of its file, ascending; None for all events
-    channels : of each sample the d channels of its file that are the markers
-    compensated : whether spillover was removed by the matrix of each file
-    scales : by marker, the transform of its numbers
+    names : Unique names of the N samples.
+    cells : Cells of each sample, (n, d), with one column per marker, on the scale of the distances.
+    markers : Names of the d columns.
+    table : Table of samples by column. Each column has N entries, text or numbers, None for a missing one.
+    state : Markers that describe cells and do not define their population.
+    counted : Number of removed events by step of reading and cleaning, (N,). The first entry, "events", is the size of the file.
+    left_out : Samples that were requested and are missing, with the reason.
+    notes : Remarks on the files.
+    sources : File of each sample, if samples came from files.
+    events : Numbers of the cells of each sample among the events of its file, (n,), ascending; None for all events.
+    channels : Channels of the d markers in the file of each sample.
+    compensated : Whether spillover was removed by the matrix of each file.
+    scales : Transform of the values, by marker.
     """
 
     names: tuple[str, ...]
@@ -86,11 +86,11 @@ class SampleSet:
 
         Parameters
         ----------
-        bags : a list of (n, d) arrays or frames, a mapping of names to them, or one long table with ``sample``
-        samples : the table of samples: a dict of columns, or a frame. Rows are matched by the column `sample_id` (or the column
-            named ``sample``, or the index of a pandas frame), or by their order if the samples have no names
-        markers : the names of the d columns; by default the names of the columns of the frames, or x0, x1, …
-        sample : the column of a long table with the sample of each row, or one label per row
+        bags : A list of (n, d) arrays or frames, a mapping of names to them, or one long table with ``sample``.
+        samples : Table of samples, a dict of columns or a frame. Rows are matched by the column `sample_id`, the column named
+            ``sample``, or the index of a pandas frame. If the samples have no names, rows are matched by their order.
+        markers : Names of the d columns; by default the names of the columns of the frames, or x0, x1, …
+        sample : Column of a long table with the sample of each row, or one label per row.
         """
         bag_names, cells, columns = checked_bags(bags, sample)
         if markers is None:
@@ -118,7 +118,7 @@ def _check_unique(names: Sequence[str], rule: str) -> None:
 
 
 def _matched(table: Columns, names: list[str], nameless: bool, sample: Any) -> tuple[Columns, list[str], dict[str, str]]:
-    """The rows of the table in the order of the samples, the names of these, and samples of the table without cells."""
+    """The rows of the table in the order of the samples, the names of the samples, and samples of the table without cells."""
     key = next((key for key in table if key.lower() == SAMPLE_ID), sample if isinstance(sample, str) and sample in table else None)
     count = len(next(iter(table.values())))
     if key is None and not nameless:
@@ -136,10 +136,11 @@ def _matched(table: Columns, names: list[str], nameless: bool, sample: Any) -> t
     absent = [name for name in names if name not in ids]
     if absent:
         raise ValueError(
-            f"samples must have a row for every sample, got none for {listed(absent, SHOWN)}; {key!r} has {listed(ids, SHOWN)}"
+            f"samples must have a row for every sample, got none for {listed(absent, MAX_NAMES)}; "
+            f"{key!r} has {listed(ids, MAX_NAMES)}"
         )
     rows = [ids.index(name) for name in names]
-    others = {name: "is in the table of samples, and has no cells" for name in ids if name not in names}
+    others = {name: "is in the table of samples, but has no cells" for name in ids if name not in names}
     return {name: tuple(column[row] for row in rows) for name, column in table.items()}, names, others
 
 
@@ -152,10 +153,10 @@ class NamedSamples:
 
     Attributes
     ----------
-    files : the path of each, in the order of the table
-    table : their rows by column, in the same order
-    absent : samples of the table without a file, with the reason
-    unnamed : files that the table does not name
+    files : Path of each sample, in the order of the table.
+    table : Rows of these samples by column, in the same order.
+    absent : Samples of the table without a file, with the reason.
+    unnamed : Files that the table does not name.
     """
 
     files: dict[str, str]
@@ -164,7 +165,7 @@ class NamedSamples:
     unnamed: tuple[str, ...]
 
     def rows(self, names: Sequence[str]) -> dict[str, Cells]:
-        """The table of some of the samples, in their order."""
+        """The rows of the table for these samples, in their order."""
         positions = [list(self.files).index(name) for name in names]
         return {column: tuple(cells[k] for k in positions) for column, cells in self.table.items()}
 
@@ -210,7 +211,7 @@ def by_table(table: LabTable, paths: Sequence[str]) -> NamedSamples:
 
 
 def _matching_file(source: str, entry: str, paths: Sequence[str]) -> str | None:
-    """The file that an entry means: by its whole path, its name, its name without case, or without suffix."""
+    """The file that matches an entry by its whole path, its name, its name without case, or without suffix."""
     parts = PurePosixPath(entry).parts
     name = parts[-1] if parts else entry
     for fits in (
@@ -228,7 +229,7 @@ def _matching_file(source: str, entry: str, paths: Sequence[str]) -> str | None:
 
 
 def study_files(folder_or_files: Any, tables: Iterable[str] = ()) -> list[str]:
-    """The paths of all files, numbers in their names in numerical order; ``tables`` in the same folder are excluded."""
+    """The paths of all files, ordered by the numbers in their names; ``tables`` in the same folder are excluded."""
     several = isinstance(folder_or_files, Sequence) and not isinstance(folder_or_files, str)
     given = [path_text(path) for path in (folder_or_files if several else [folder_or_files])]
     if not given:

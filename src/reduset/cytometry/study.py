@@ -1,7 +1,7 @@
-"""CohortStudy: from the cells of many samples to a map of them, their populations, and which of these differ between groups.
+"""CohortStudy: a map of many samples, the populations of their cells, and tests for differences between groups of samples.
 
 samples → populations → map (`reduset.cohort`) → differences of groups and their witness (`comparing`) → batches. The estimator
-validates, calls and stores. Designs that cannot be compared raise an error before anything is computed.
+validates, calls and stores. Designs that cannot be compared raise an error before any computation.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from reduset.cytometry.samples import SampleSet
 from reduset.io import listed
 from reduset.kernels import Gaussian
 
-MAX_SIZE_RATIO = 10  # of the median sample sizes of two groups, without a note
+MAX_SIZE_RATIO = 10  # of the median sample sizes of two groups; a larger ratio causes a note
 SMALL_SAMPLE = 500  # cells
-SHOWN = 5  # samples in a note
+MAX_NAMES = 5  # samples in a note
 SCALE_CELLS = 100_000  # from which scales are estimated
 YES = ("yes", "y", "true", "t", "1", "1.0", "control")
 
@@ -37,48 +37,51 @@ YES = ("yes", "y", "true", "t", "1", "1.0", "control")
 @seeded
 @dataclass(eq=False, repr=False)
 class CohortStudy(BaseEstimator):
-    """Samples compared: a map of them, their populations, and which populations differ between groups of samples.
+    """Compare samples: find populations, compute a map of the samples, and test which populations differ between groups.
 
-    Samples are the units of every test, never cells.
+    Samples are the units of every test, not cells.
 
     Parameters
     ----------
     test : str, optional
         The column of the sample table with the groups to compare. Without it the result is a map and populations.
     block : str, optional
-        The column of patients, or other units with several samples. Groups are compared within them, like pairs.
+        The column of patients, or other units with several samples. Groups are compared within blocks, like pairs.
     batch : str, optional
-        The column of runs. Their contribution is measured, and they are held fixed in all tests unless groups and runs are
-        confounded.
-    covariates : names of further columns that are held fixed: numbers, or texts as categories
+        The column of runs. Their contribution is measured. They are held fixed in all tests unless groups and runs are confounded.
+    covariates : sequence of str
+        Names of further columns that are held fixed: numbers, or texts as categories.
     control : str, optional
-        The column that marks (yes, true or 1) control samples: the same blood in every run. They are on the map, and not compared.
-        ``block`` separates controls of several kinds.
+        The column that marks control samples (yes, true or 1), such as the same blood in every run. They are on the map, but not
+        compared. ``block`` separates controls of several kinds.
     reference : str, optional
-        The group that others are compared with; by default the first in alphabetical order.
+        The reference group; by default the first in alphabetical order.
     n_atoms, n_populations, dip : as in `reduset.cytometry.find_populations`
-    fdr : float, the false discovery rate over populations
-    confidence : float, of intervals
+    fdr : float
+        The false discovery rate over populations.
+    confidence : float
+        The confidence of intervals.
     null : "auto", "permutation" or "normal", as in `reduset.cytometry.compare`
     scales : "robust", "standard" or (d,) numbers, optional
-        The divisors of markers, which give them one unit. By default they are taken to have one unit, as after the transforms of
-        `reduset.cytometry.read_cohort`; a warning is given if their spreads differ very much.
-    kernel : Kernel, of the distances between samples; by default ``Gaussian("median")`` with these scales
-    layout : "mds" or "isomap", of the map
+        Divisors that give all markers one unit. By default, markers are assumed to have one unit, as after the transforms of
+        `reduset.cytometry.read_cohort`. A warning is given if their spreads differ greatly.
+    kernel : Kernel, optional
+        The kernel of the distances between samples; by default ``Gaussian("median")`` with these scales.
+    layout : "mds" or "isomap"
     random_state : None, seed, Generator or RandomState
     progress : bool, or a function of (stage, done, total)
 
     Attributes
     ----------
     samples_ : SampleSet
-    controls_ : (N,) the kind of control of each sample, None for others
-    map_ : CohortMap of the samples, with certified distances
+    controls_ : Kind of control of each sample, (N,), None for others.
+    map_ : CohortMap of the samples, with certified distances.
     populations_ : Populations
-    differences_ : Differences of the populations between groups; None without ``test``
-    whole_ : WholeTest, whether groups differ at all; None without ``test``
-    witness_ : Witness, where among the markers groups differ; None without ``test``
-    batches_ : BatchCheck; None without ``batch``
-    notes_ : remarks
+    differences_ : Differences of the populations between groups; None without ``test``.
+    whole_ : WholeTest, the test whether groups differ at all; None without ``test``.
+    witness_ : Witness, the differences of the groups' densities at every atom; None without ``test``.
+    batches_ : BatchCheck; None without ``batch``.
+    notes_ : Remarks.
 
     Examples
     --------
@@ -118,12 +121,12 @@ class CohortStudy(BaseEstimator):
 
         Parameters
         ----------
-        samples : SampleSet, or the input of `SampleSet.of`: a list or mapping of (n, d) arrays or frames, one a sample
-            At most 2,000 markers may define populations.
-        table : the table of samples, a dict of columns or a frame, with a column "sample_id"; a `SampleSet` has its own
+        samples : SampleSet, or list or mapping of (n, d) arrays or frames
+            One array or frame per sample, as in `SampleSet.of`. At most 2,000 markers may define populations.
+        table : Table of samples, a dict of columns or a frame, with a column "sample_id". A `SampleSet` already has a table.
         """
         if isinstance(samples, SampleSet) and table is not None:
-            raise ValueError("a SampleSet has its own table of samples; omit table")
+            raise ValueError("a SampleSet already has a table of samples; omit table")
         samples = samples if isinstance(samples, SampleSet) else SampleSet.of(samples, table)
         if len(samples.names) < 2:
             raise ValueError(f"a study needs at least 2 samples, got {', '.join(samples.names) or 'none'}; add samples")
@@ -197,8 +200,8 @@ class CohortStudy(BaseEstimator):
         if drowned is not None:
             wide, narrow = (samples.markers[defining[position]] for position in drowned[:2])
             warn(
-                f"the spread of marker {wide} is {drowned[2]:,.0f} times that of {narrow}, which hardly contributes to distances: "
-                "populations may be missed. scales='robust' gives all markers one unit"
+                f"the spread of marker {wide} is {drowned[2]:,.0f} times the spread of {narrow}, which contributes little to "
+                "distances: populations may be missed. scales='robust' gives all markers one unit"
             )
         return None
 
@@ -231,8 +234,8 @@ class CohortStudy(BaseEstimator):
         small = [name for name, size in zip(samples.names, samples.sizes, strict=True) if size < SMALL_SAMPLE]
         if small:
             notes.append(
-                f"samples of fewer than {SMALL_SAMPLE} cells ({listed(small, SHOWN)}) have uncertain proportions: tests give them "
-                "less weight, and on the map sampling error moves them away from others"
+                f"samples of fewer than {SMALL_SAMPLE} cells ({listed(small, MAX_NAMES)}) have uncertain proportions: tests give "
+                "them less weight, and on the map sampling error moves them away from others"
             )
         if design is not None:
             sizes = [float(np.median(samples.sizes[design.rows[design.codes == g]])) for g in range(len(design.levels))]
@@ -243,10 +246,11 @@ class CohortStudy(BaseEstimator):
                     f"samples of {design.levels[sizes.index(smallest)]}: differences of rare populations may be due to that"
                 )
         for cluster in self.populations_.sample_specific:
-            names = listed((samples.names[k] for k in cluster.samples), SHOWN)
+            names = listed((samples.names[k] for k in cluster.samples), MAX_NAMES)
+            population = self.populations_.names[cluster.population]
             notes.append(
-                f"{cluster.share:.2%} of the cells of {names} lie next to {self.populations_.names[cluster.population]}, of which "
-                "these samples have few cells: they are counted with it, because the samples may have been stained differently"
+                f"{cluster.share:.2%} of the cells of {names} form a cluster next to {population}, a population with few cells of "
+                "these samples. They are counted with this population, because the samples may have been stained differently"
             )
         return tuple(notes)
 

@@ -1,13 +1,13 @@
 """The results of a study as CSV files (`write_tables`), and its sketched cells as FCS files (`write_sketch_fcs`) for FlowJo.
 
-Tables. Numbers have all digits, and missing values are empty cells. Texts are written without change, so that names match those of
-other tables. A spreadsheet may take a text that begins with "=", "+", "-" or "@" for a formula.
+Tables. Numbers have all digits, and missing values are empty cells. Texts are written without change, so that names match in all
+tables. A spreadsheet may interpret a text that begins with "=", "+", "-" or "@" as a formula.
 
-FCS files. Events have all channels that the files share, linear and compensated as gating programs need them, and further channels
-with the weight, the population and the sample. Each file is read once more for its few sketched events. A marker is the channel
-that the study used, even if its name differs between files. Other channels need the same name and label in all files. The markers
-are transformed again and compared with the study, so a file that was changed since raises an error. A study from memory has only
-its markers.
+FCS files. Events have all channels that the files share, linear and compensated as gating programs need them. Further channels are
+the weight, the population and the sample. Each file is read once more for its sketched events. A marker is the channel that the
+study used, even if its name differs between files. Other channels need the same name and label in all files. The markers are
+transformed again and compared with the study, so a file that was changed since raises an error. A study from memory has only its
+markers.
 """
 
 from __future__ import annotations
@@ -65,14 +65,14 @@ def write_tables(folder: Any, study: CohortStudy) -> list[Path]:
     -------
     the files written:
 
-    populations.csv : a row per population: its mean share, its best markers, and median and sign of each marker
-    shares.csv, counts.csv : a row per sample: the table of samples, its number of cells, and the share or cells of each population
-    intervals.csv : a row for each sample and population: cells, share, and the confidence limits of the share
-    map.csv, distances.csv, errors.csv : coordinates on the map, distances, and by how much each can be too small
-    differences.csv, whole.csv : with groups, the populations by p-value, and the test of all at once
-    batches.csv, controls.csv : with runs, their contribution to the distances
-    cleaning.csv : if samples came from files, the number of events that each step removed, and the number kept
-    left_out.csv : samples that were omitted, and why
+    populations.csv : One row per population with its mean proportion, its best markers, and median and sign of each marker.
+    shares.csv, counts.csv : One row per sample with its table entries, its number of cells, and the proportions or counts.
+    intervals.csv : One row per sample and population with the count, the proportion and its confidence limits.
+    map.csv, distances.csv, errors.csv : Coordinates on the map, distances, and by how much each can be too small.
+    differences.csv, whole.csv : With groups, the populations by p-value, and the test of all at once.
+    batches.csv, controls.csv : With runs, their contribution to the distances.
+    cleaning.csv : If samples came from files, the number of events that each step removed, and the number kept.
+    left_out.csv : Samples that were omitted, with the reason.
     """
     check_study(study)
     tables = {f"{name}.csv": as_csv(columns, rows) for name, (columns, rows) in _tables(study).items()}
@@ -85,7 +85,7 @@ def write_tables(folder: Any, study: CohortStudy) -> list[Path]:
 
 
 def as_csv(columns: Sequence[str], rows: Rows) -> bytes:
-    """The lines of a table: numbers with all digits, nothing for missing values, and everything else as text."""
+    """The lines of a table: numbers with all digits, empty cells for missing values, and other values as text."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(unique_names(columns)[0])
@@ -181,14 +181,14 @@ def results_folder(folder: str) -> Iterator[Path]:
     """A folder in which files written inside appear together; a new folder is removed if that fails."""
     path = Path(folder)
     if path.exists() and not path.is_dir():
-        raise FileError(f"{folder}: is a file, and a folder is needed; choose another name")
+        raise FileError(f"{folder}: is a file, but a folder is needed; choose another name")
     is_new = not path.exists()
     try:
         path.mkdir(exist_ok=True)
     except FileNotFoundError as error:
-        raise FileError(f"{folder}: cannot be made, because there is no folder {path.parent}") from error
+        raise FileError(f"{folder}: cannot be created, because folder {path.parent} does not exist") from error
     except OSError as error:
-        raise FileError(f"{folder}: cannot be made ({one_line(error)})") from error
+        raise FileError(f"{folder}: cannot be created ({one_line(error)})") from error
     try:
         with _archive.together():
             yield path
@@ -203,7 +203,7 @@ def _check_sources(targets: Sequence[Path], study: CohortStudy) -> None:
     sources = {os.path.realpath(source) for source in study.samples_.sources}
     for target in targets:
         if os.path.realpath(target) in sources:
-            raise FileError(f"{target}: is a file of the study itself, and would be overwritten; choose another folder")
+            raise FileError(f"{target}: is an input file of the study and would be overwritten; choose another folder")
 
 
 # -- FCS files ----------------------------------------------------------------------------------------------------------------
@@ -214,10 +214,10 @@ def write_sketch_fcs(path: Any, study: CohortStudy) -> list[Path]:
 
     Parameters
     ----------
-    path : a name that ends in .fcs, for one file of all samples; or a folder, which is created if needed, for one file per sample.
-        They appear all or none.
-    study : CohortStudy, fitted. If its samples came from files, these are read once more: channels are all that they share,
-        linear, and compensated if the study was. Otherwise channels are the markers, without change.
+    path : a name that ends in .fcs, for one file of all samples, or a folder for one file per sample. The folder is created if
+        needed. If an error occurs, no file is written.
+    study : CohortStudy, fitted. If its samples came from files, these are read once more for all channels that they share. Values
+        are linear, and compensated if the study was. Without files, channels are the markers without change.
 
     Returns
     -------
@@ -225,11 +225,11 @@ def write_sketch_fcs(path: Any, study: CohortStudy) -> list[Path]:
 
     Notes
     -----
-    Further channels are ``weight``, the number of cells that an event represents; and ``population`` and ``sample``, numbers from 1
-    on. Their names are keywords: POPULATION1, SAMPLE1 and so on. ``sample`` is the sample of the cell itself. In one file of all
+    Further channels are ``weight``, the number of cells that an event represents, and ``population`` and ``sample``, numbers from
+    1 on. Their names are keywords: POPULATION1, SAMPLE1 and so on. ``sample`` is the sample of the cell itself. In one file of all
     samples, weights sum to the number of all cells. The file of a sample has the sketched cells, from any sample, that represent
-    some of its cells. Weights are the numbers of these cells, so that they sum to the cells of that sample and give its shares.
-    VALUES states the scale of the channels, SCALE1 and so on the scale of channel 1 on which samples were compared.
+    at least one of its cells. Its weights are the numbers of these cells. They sum to the cells of that sample and give its
+    proportions. The keyword VALUES states the scale of the channels. SCALE1 and so on are the scales of the comparison.
     """
     check_study(study)
     name = path_text(path)
@@ -251,7 +251,7 @@ def write_sketch_fcs(path: Any, study: CohortStudy) -> list[Path]:
 
 
 def _stems(names: tuple[str, ...]) -> list[str]:
-    """Names of samples as names of files, different also without case."""
+    """Names of samples as names of files, unique even without case."""
     stems: list[str] = []
     for name in names:
         plain = re.sub(r"[^\w.+ -]", "_", name)[:MAX_FILE_NAME].strip(" .") or "sample"
@@ -268,12 +268,12 @@ class _SketchedEvents:
 
     Attributes
     ----------
-    values : (m, C)
-    channels : their names
-    labels : the markers, "" if the name is the marker
-    tops : (C,) the largest value that each can hold, infinite if unknown
-    markers : the channel of each marker
-    is_linear : whether values are linear, from files; otherwise they are on the scales of the study
+    values : Cells, (m, C).
+    channels : Names of the channels.
+    labels : Markers of the channels, "" if the name is the marker.
+    tops : Largest possible value of each channel, (C,); infinite if unknown.
+    markers : Channel of each marker.
+    is_linear : Whether values are linear, from files. Otherwise they are on the scales of the study.
     """
 
     values: Floats = field(repr=False)
@@ -285,7 +285,7 @@ class _SketchedEvents:
 
 
 def _write(path: Path, study: CohortStudy, events: _SketchedEvents, weights: Indices, keywords: dict[str, str]) -> None:
-    """Write the cells of weight above 0."""
+    """Write the cells with a weight above 0."""
     samples = study.samples_
     rows = np.flatnonzero(weights)
     values = np.column_stack([events.values, weights, study.populations_.of_atom + 1, _sample_of_atom(study) + 1])[rows]
@@ -336,17 +336,17 @@ def _sketched_events(study: CohortStudy) -> _SketchedEvents:
             values[atoms] = _read(head, cells if kept is None else kept[cells], columns, samples.compensated)
     markers = tuple(common.index(j) for j in range(len(samples.markers)))
     _check_unchanged(study, sample, values[:, markers])
-    tops = np.max([head.tops[[own[key] for key in common]] for head, own in zip(heads, positions, strict=True)], axis=0)
+    tops = np.max([head.tops[[columns[key] for key in common]] for head, columns in zip(heads, positions, strict=True)], axis=0)
     titles = [key if isinstance(key, tuple) else (_channel_name(samples, key), samples.markers[key]) for key in common]
     labels = tuple("" if label == name else label for name, label in titles)
     return _SketchedEvents(values, _without_commas([name for name, _ in titles]), labels, tops, markers, True)
 
 
 def _positions(markers: tuple[str, ...], head: FileChannels) -> dict[Key, int]:
-    """The markers and the other channels of a file, in its order, with their positions."""
-    lost = [channel for channel in markers if channel not in head.names]
-    if lost:
-        raise FileError(f"{head.path}: no longer has channel {lost[0]!r}; it changed since the study was made, make it again")
+    """The markers and the other channels of a file, in its order, with their indices."""
+    absent = [channel for channel in markers if channel not in head.names]
+    if absent:
+        raise FileError(f"{head.path}: no longer has channel {absent[0]!r}; it changed since the study was made, make it again")
     return {
         markers.index(name) if name in markers else (name, label): position
         for position, (name, label) in enumerate(zip(head.names, head.labels, strict=True))
@@ -360,14 +360,14 @@ def _channel_name(samples: SampleSet, marker: int) -> str:
 
 
 def _read(head: FileChannels, events: Indices, columns: list[int], compensated: bool) -> NDArray[np.float32]:
-    """Some events of a file."""
-    found = read_events(head.path, compensated).values
-    if int(events[-1]) >= len(found):
+    """The given events of a file."""
+    present = read_events(head.path, compensated).values
+    if int(events[-1]) >= len(present):
         raise FileError(
-            f"{head.path}: has {len(found):,} events, and the study used number {int(events[-1]) + 1:,}; it changed since, make "
-            "the study again"
+            f"{head.path}: has {len(present):,} events, but the study used number {int(events[-1]) + 1:,}; the file has changed, "
+            "make the study again"
         )
-    values = np.asarray(found[np.ix_(events, np.array(columns))], np.float32)
+    values = np.asarray(present[np.ix_(events, np.array(columns))], np.float32)
     lacking = ~np.isfinite(values)
     if lacking.any():
         row, column = np.argwhere(lacking)[0]
@@ -387,7 +387,7 @@ def _check_unchanged(study: CohortStudy, sample: Indices, linear: NDArray[np.flo
         differs = ~(np.abs(values - atoms[:, j]) <= VALUE_TOLERANCE * np.abs(atoms[:, j]).max(initial=1e-30))
         if differs.any():
             path = samples.sources[int(sample[int(np.argmax(differs))])]
-            raise FileError(f"{path}: holds other numbers of {marker!r} than the study; it changed since, make the study again")
+            raise FileError(f"{path}: has other values of {marker!r} than the study; the file has changed, make the study again")
 
 
 def _without_commas(names: Sequence[str]) -> tuple[str, ...]:
