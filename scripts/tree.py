@@ -22,7 +22,7 @@ LAYERS = [
     "data",
     *("bandwidth", "kernels", "mean", "mixture", "weights", "certificate", "select", "simplification", "compression"),  # the core
     *("stream", "sketching"),
-    *("density", "modes", "proportions", "cohort", "distributed", "drift", "svm", "spectral", "features", "explain"),  # the uses
+    *("density", "modes", "proportions", "cohort", "drift", "svm", "spectral", "features", "explain"),  # the uses
     *("covers", "anndata", "model", "report", "cytometry", "cli", "__main__"),  # the doors
 ]
 

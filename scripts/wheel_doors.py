@@ -137,8 +137,12 @@ def onnx() -> None:
 
 
 def dask() -> None:
-    """`reduset.distributed` is imported."""
-    importlib.import_module("reduset.distributed")
+    """A Dask array is compressed."""
+    import dask.array
+
+    rows = dask.array.from_array(X, chunks=(len(X) // 2, X.shape[1]))
+    if reduset.compress(rows, reduset.Gaussian(1.0), size=5, rng=0).size != 5:
+        raise RuntimeError("compress: not 5 atoms from a Dask array")
 
 
 def gpu() -> None:

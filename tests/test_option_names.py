@@ -15,7 +15,6 @@ from reduset.cli.entry import app
 from reduset.cohort import CohortMap
 from reduset.cytometry import CohortStudy
 from reduset.density import SparseKernelDensity
-from reduset.distributed import compress as dask_compress
 from reduset.drift import DriftTest, two_sample
 from reduset.explain import background
 from reduset.features import DensityFeatures, HistogramFeatures, MeanMapFeatures, NeighbourKLKernel, pairwise
@@ -76,7 +75,6 @@ CASES = {
     ],
     "density kernel": [(lambda: SparseKernelDensity(kernel="gausian").fit(X), "gaussian")],
     "explain weights": [(lambda: background(X, 5, weights="equl"), "equal")],
-    "distributed weights": [(lambda: dask_compress(X, Gaussian(1.0), size=5, weights="simplx"), "simplex")],
     "stream": [
         (lambda: StreamCompressor(Gaussian(1.0), weights="fre").fit(X).result(), "free"),
         (lambda: StreamCompressor(Gaussian(1.0), size=5, select="gredy", buffer=16).fit(X).result(), "greedy"),

@@ -65,7 +65,7 @@ def _required(value):
 
 
 def test_the_surface_has_seeds_to_look_at():
-    assert {"reduset.compress", "reduset.sketch", "reduset.KernelMean.sample", "reduset.distributed.compress"} <= FUNCTIONS.keys()
+    assert {"reduset.compress", "reduset.sketch", "reduset.KernelMean.sample"} <= FUNCTIONS.keys()
     assert {
         "reduset.density.SparseKernelDensity",
         "reduset.drift.DriftMonitor",

@@ -69,7 +69,6 @@ _ROOMS = [
     "cytometry",
     "data",
     "density",
-    "distributed",
     "drift",
     "explain",
     "features",

@@ -33,7 +33,6 @@ INNER_IMPORTS = {
     "density": 7,
     "proportions": 1,
     "cohort": 1,
-    "distributed": 15,
     "drift": 9,
     "svm": 5,
     "explain": 1,

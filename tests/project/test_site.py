@@ -25,7 +25,6 @@ PUBLIC = (
     "",
     ".anndata",
     ".cohort",
-    ".distributed",
     ".drift",
     ".features",
     ".io",

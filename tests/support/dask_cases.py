@@ -1,4 +1,4 @@
-"""What the tests of `reduset.distributed` share: a cloud in partitions, and what it means for two results to be the same."""
+"""Data in partitions, clusters on this machine, and comparisons of results, for the tests with Dask."""
 
 import contextlib
 
@@ -29,7 +29,7 @@ def cluster(workers=2, processes=False):
 
 
 def assert_equal(one, other):
-    """The same to the last bit."""
+    """Equal to the last bit."""
     np.testing.assert_array_equal(one.mean.atoms, other.mean.atoms)
     np.testing.assert_array_equal(one.mean.weights, other.mean.weights)
     assert one.certificate == other.certificate

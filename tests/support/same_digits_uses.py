@@ -1,4 +1,4 @@
-"""Calls of same_digits.py, continued: mixtures, densities, modes, proportions, cohorts, streams, clusters."""
+"""Calls of same_digits.py, continued: mixtures, densities, modes, proportions, cohorts, streams, Dask."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.mixture import GaussianMixture
 
 from reduset import FunctionKernel, Gaussian, KernelMean, Laplacian, Mixture, Student, compress, simplify
-from reduset import distributed as remote
 from reduset.cohort import CohortMap, distances, divergences, procrustes
 from reduset.density import SparseKernelDensity
 from reduset.modes import SparseMeanShift, clustering_distance, discrepancy_index, segment
@@ -312,22 +311,22 @@ def resumed() -> Any:
 
 
 def apart(rows: int = 3000, **options: Any) -> Any:
-    return remote.compress(da.from_array(cloud(9000), chunks=(rows, 2)), **{"kernel": Gaussian(1.0), "rng": 0} | options)
+    return compress(da.from_array(cloud(9000), chunks=(rows, 2)), **{"kernel": Gaussian(1.0), "rng": 0} | options)
 
 
 def apart_weighted() -> Any:
     rows, weights = da.from_array(cloud(9000), chunks=(3000, 1)), da.from_array(shares(9000), chunks=2000)
     parts = [cloud(1500), cloud(10)[:0], cloud(900, seed=3)]
     weighed, lazy = [dask.delayed(shares)(len(part)) for part in parts], [dask.delayed(part) for part in parts]
-    listed = remote.compress(lazy, Gaussian(1.0, normalized=True), size=20, sample_weight=weighed, rng=0)
-    return remote.compress(rows, Gaussian(1.0, normalized=True), size=20, sample_weight=weights, rng=0), listed
+    listed = compress(lazy, Gaussian(1.0, normalized=True), size=20, sample_weight=weighed, rng=0)
+    return compress(rows, Gaussian(1.0, normalized=True), size=20, sample_weight=weights, rng=0), listed
 
 
 def tables() -> Any:
     frame = pd.DataFrame(cloud(6000), columns=["a", "b"]).assign(weight=shares(6000))
     delayed = [dask.delayed(cloud)(1500, 2, seed) for seed in range(3)]
-    found = remote.compress(dd.from_pandas(frame, npartitions=3), Gaussian(1.0), size=20, sample_weight="weight", rng=0)
-    return found, remote.compress(delayed, Gaussian("scott"), size=20, rng=0)
+    found = compress(dd.from_pandas(frame, npartitions=3), Gaussian(1.0), size=20, sample_weight="weight", rng=0)
+    return found, compress(delayed, Gaussian("scott"), size=20, rng=0)
 
 
 def cluster() -> Any:
@@ -375,10 +374,10 @@ for name, options in {
     "small partitions": {"size": 25, "rows": 400}, "narrow": {"kernel": Gaussian(0.01), "size": 25},
     "default": {"kernel": None, "size": 25},
 }.items():  # fmt: skip
-    add(f"distributed/{name}", apart, **options)
-add("distributed/tables", tables)
-add("distributed/weights", apart_weighted)
-add("distributed/cluster", cluster)
+    add(f"dask/{name}", apart, **options)
+add("dask/tables", tables)
+add("dask/weights", apart_weighted)
+add("dask/cluster", cluster)
 for distance, atoms in (("mmd", "shared"), ("mmd", "own"), ("kl", "shared")):
-    lazy = partial(cohort, distance, "mds", remote.CohortMap, size=20, atoms=atoms)
-    add(f"distributed/cohort/{distance}/{atoms}", lambda lazy: lazy(given=[dask.delayed(bag) for bag in bags()]), lazy)
+    lazy = partial(cohort, distance, "mds", CohortMap, size=20, atoms=atoms)
+    add(f"dask/cohort/{distance}/{atoms}", lambda lazy: lazy(given=[dask.delayed(bag) for bag in bags()]), lazy)

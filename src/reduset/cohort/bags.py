@@ -3,20 +3,28 @@
 A comparison requests a few rows of each bag, and has functions of the points of each bag evaluated. A projection needs κ, the inner
 products of the bag's mean f with the atoms' kernel functions, and the residual ‖f − P f‖², measured once for all atoms. One pass
 over the points for each: O(n·m), and that of the probe.
+
+Bags outside of memory are Dask collections, delayed arrays or frames, and files. A function of a bag is one Dask task, or runs
+after the file was loaded, so this process holds at most one bag. Each bag has its own random numbers, so the results are those of
+bags in memory.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from reduset._types import Array, Floats, Indices, Report
+from reduset._engine import in_blocks
+from reduset._types import Array, BagsLike, Floats, Indices, Report
+from reduset._validate import rows as _rows
 from reduset.certificate import Measurement, Probe, probe_for
 from reduset.compression import Prefixes
+from reduset.data import is_dask, is_elsewhere, on_each, open_tables
 from reduset.kernels import Kernel
 from reduset.mean import KernelMean
 from reduset.weights import Span
@@ -128,3 +136,77 @@ class BagsInMemory(BagSource):
 
     def means(self, kernel: Kernel) -> list[KernelMean]:
         return [KernelMean.of_rows(bag.copy(), kernel) for bag in self._bags]  # copied, since the caller may change the data
+
+
+class BagsElsewhere(BagSource):
+    """Bags of which some are Dask collections or files. Functions of their points are tasks, so they must be importable."""
+
+    def __init__(self, bags: Sequence[Floats]) -> None:
+        self._bags = bags
+        self.sizes = [len(bag) for bag in bags]
+
+    def pick(self, rows: Sequence[Indices | None]) -> list[Floats]:
+        return self.each(_picked, [(numbers,) for numbers in rows], lambda *_: None)
+
+    def each(self, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]], report: Report) -> list[Any]:
+        results = []
+        report(0, len(self._bags))
+        for result in on_each(function, self._bags, arguments):
+            results.append(result)
+            report(len(results), len(self._bags))
+        return results
+
+    def project(
+        self, spans: Sequence[Span], kernel: Kernel, confidence: float, rngs: Sequence[np.random.Generator], report: Report
+    ) -> list[BagEvidence]:
+        return self.each(partial(_projected, list(spans), kernel, confidence), [(rng,) for rng in rngs], report)
+
+    def means(self, kernel: Kernel) -> list[KernelMean]:
+        raise ValueError(
+            "atoms='all' needs the points of all bags in memory, but some bags are Dask collections or files; use atoms='shared' "
+            "or 'own', or load the bags"
+        )
+
+
+def bag_source(bags: Sequence[Floats]) -> BagSource:
+    """Checked bags as a source."""
+    return BagsElsewhere(bags) if any(map(in_blocks, bags)) else BagsInMemory(bags)
+
+
+def opened_bags(bags: BagsLike, sample: Any) -> Any:
+    """A list or mapping of bags with its Dask collections and files opened; other bags unchanged."""
+    if is_dask(bags) and getattr(bags, "ndim", 2) == 3:
+        bags = [bags[k] for k in range(len(bags))]
+    if is_dask(bags):
+        hint = "; sample= needs the table in memory" if sample is not None else ""
+        raise TypeError(f"bags is one Dask collection; give a list or mapping of them, one for each bag{hint}")
+    if isinstance(bags, Iterator):
+        bags = list(bags)
+    if sample is not None or not isinstance(bags, Mapping | list | tuple):
+        return bags
+    names, tables = (list(bags), list(bags.values())) if isinstance(bags, Mapping) else (range(len(bags)), list(bags))
+    if not any(map(is_elsewhere, tables)):
+        return bags
+    rows = open_tables(tables, [f"bags[{name!r}]" for name in names])
+    for name, table in zip(names, rows, strict=True):
+        if in_blocks(table) and table.weights is not None:
+            raise ValueError(f"bags[{name!r}] has weights, which bags do not have; open it without weight_column")
+    return dict(zip(names, rows, strict=True)) if isinstance(bags, Mapping) else rows
+
+
+def bag_points(bag: Any, name: str) -> Floats:
+    """The checked points of a bag. Rows in blocks were checked before, and stay where they are."""
+    return bag if in_blocks(bag) else _rows.points(bag, name)
+
+
+# functions of a bag, which other processes can import
+
+
+def _picked(points: Floats, rows: Indices | None) -> Floats:
+    return points if rows is None else points[rows]
+
+
+def _projected(spans: Sequence[Span], kernel: Kernel, confidence: float, points: Floats, rng: np.random.Generator) -> BagEvidence:
+    """The projection onto the last span. A task keeps nothing, so the others are projected onto again for the same rounding."""
+    projector = BagProjector(KernelMean.of_rows(points, kernel), confidence, rng)
+    return [projector.project(span) for span in spans][-1]

@@ -19,17 +19,19 @@ e_g, where e_g is the error of the fitted bag; O(n²) for its norm. For "kl", so
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
+from functools import partial
 from typing import Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from reduset._engine import in_blocks
 from reduset._messages import warn
 from reduset._progress import Progress
 from reduset._types import Array, Floats
 from reduset.certificate import Certificate
-from reduset.cohort.bags import BagsInMemory, BagSource
+from reduset.cohort.bags import BagsInMemory, BagSource, bag_source
 from reduset.cohort.distances import between
 from reduset.cohort.divergences import Density, estimate, overlooked
 from reduset.cohort.shared_atoms import (
@@ -185,12 +187,10 @@ class Comparison:
     def __init__(self, options: ComparisonOptions) -> None:
         self._options = options
 
-    def fit(
-        self, bags: Sequence[Floats] | BagSource, names: Sequence[object], rng: np.random.Generator, progress: Progress
-    ) -> Self:
+    def fit(self, bags: Sequence[Floats], names: Sequence[object], rng: np.random.Generator, progress: Progress) -> Self:
         """Compress the bags and compare every two of them."""
         pool_rng, atoms_rng, draws_rng = rng.spawn(3)
-        source = bags if isinstance(bags, BagSource) else BagsInMemory(bags)
+        source = bag_source(bags)
         pool = pooled(source.pick(rows_drawn(source.sizes, pool_rng)), self._options.kernel)
         self.kernel = pool.kernel
         self._atoms: SharedAtoms | None = None
@@ -283,6 +283,10 @@ class Comparison:
 
         Random numbers are the same for every bag, so that its distances do not depend on the other later bags.
         """
+        if any(map(in_blocks, bags)):
+            tasks = [(rng,) for _ in bags]
+            parts = bag_source(bags).each(partial(_later_bag, self), tasks, progress.stage("weighing bags"))
+            return LaterDistances(*map(np.concatenate, zip(*map(astuple, parts), strict=True)))
         full = [KernelMean.of_rows(bag, self.kernel) for bag in bags]
         seed = int(rng.integers(2**63))
         compressions = self._compress_later(full, seed, progress)
@@ -344,6 +348,11 @@ class Comparison:
         if fitted is None:
             np.fill_diagonal(errors, 0.0)
         return distances, errors
+
+
+def _later_bag(comparison: Comparison, points: Floats, rng: np.random.Generator) -> LaterDistances:
+    """One later bag, in a task."""
+    return comparison.later([points], rng, Progress())
 
 
 def _listed(names: Sequence[object]) -> str:

@@ -15,10 +15,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from reduset import _validate
 from reduset._progress import Progress
-from reduset._types import Array, BagsLike, Floats, KernelLike, MaxSizeLike, ProgressLike, SeedLike, SelectorLike
-from reduset._validate import rows as _rows
+from reduset._types import Array, BagsLike, KernelLike, MaxSizeLike, ProgressLike, SeedLike, SelectorLike
 from reduset._validate import seeded
-from reduset.cohort.bags import BagSource
+from reduset.cohort.bags import bag_points, opened_bags
 from reduset.cohort.comparison import PIECES, WAYS, Comparison, ComparisonOptions, require_gaussian
 from reduset.cohort.layouts import LAYOUTS, lay_out, scatter
 from reduset.compression import MOST_ATOMS, AtomRequest
@@ -36,7 +35,8 @@ class CohortMap(TransformerMixin, BaseEstimator):
 
     A bag is a sample: the (n, d) points of one patient, for example. Bags are a list of arrays or frames, a mapping from names to
     them, an (N, n, d) array, or one long table with ``sample=``: the name of the column with the bag of each row, or an array of
-    labels.
+    labels. A bag may also be a path, a Dask collection, or a delayed array or frame. Such bags are never in memory at once, and
+    those of Dask are computed by one task each.
 
     Parameters
     ----------
@@ -170,13 +170,7 @@ class CohortMap(TransformerMixin, BaseEstimator):
         y : ignored
         sample : column of the table, or (n,) labels
         """
-        names, checked, columns = _validate.bags(bags, sample, fewest=2, check=_rows.points)
-        with closing(Progress(self.progress)) as shown:
-            return self._fit(names, checked, int(checked[0].shape[1]), columns, shown)
-
-    def _fit(
-        self, names: list[Any], bags: list[Floats] | BagSource, dimension: int, columns: list[Any] | None, progress: Progress
-    ) -> Self:
+        names, checked, columns = _validate.bags(opened_bags(bags, sample), sample, fewest=2, check=bag_points)
         options = self._options()
         layout = _validate.one_of(self.layout, "layout", LAYOUTS)
         neighbours = _validate.whole(self.n_neighbors, "n_neighbors", 1)
@@ -185,7 +179,8 @@ class CohortMap(TransformerMixin, BaseEstimator):
             self.n_components, "n_components", 1, most, f"{len(names)} bags lie in at most {most} dimensions"
         )
         rng = _validate.generator(self.random_state, "random_state")
-        comparison = Comparison(options).fit(bags, names, rng, progress)
+        with closing(Progress(self.progress)) as shown:
+            comparison = Comparison(options).fit(checked, names, rng, shown)
         self._layout = lay_out(layout, comparison.distances, components, neighbours)
         self._comparison = comparison
         self._columns = columns
@@ -194,7 +189,7 @@ class CohortMap(TransformerMixin, BaseEstimator):
         elif hasattr(self, "feature_names_in_"):  # of an earlier fit
             del self.feature_names_in_
         self.names_ = names
-        self.n_features_in_ = dimension
+        self.n_features_in_ = int(checked[0].shape[1])
         self.kernel_ = comparison.kernel
         self.pieces_ = options.pieces
         self.compressions_ = comparison.compressions
@@ -224,7 +219,8 @@ class CohortMap(TransformerMixin, BaseEstimator):
     def _to_fitted(self, bags: BagsLike, sample: Any) -> tuple[Array, Array]:
         check_is_fitted(self, "embedding_")
         dimension, columns = self.n_features_in_, self._columns
-        names, checked, _ = _validate.bags(bags, sample, dimension=dimension, columns=columns, check=_rows.points)
+        given = opened_bags(bags, sample)
+        names, checked, _ = _validate.bags(given, sample, dimension=dimension, columns=columns, check=bag_points)
         rng = _validate.generator(self.random_state, "random_state")
         with closing(Progress(self.progress)) as shown:
             later = self._comparison.later(checked, rng, shown)

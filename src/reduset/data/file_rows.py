@@ -1,6 +1,6 @@
-"""Rows of files, block by block from disk: each pass reads the files once, the next block while one is at work.
+"""Rows of files, block by block from disk: each pass reads the files once, and reads a block ahead of the one in use.
 
-Memory holds two blocks, whatever the number and the size of the files. The rows are counted and checked when they are opened.
+Memory holds two blocks, whatever the number and the size of the files. Opening the files counts and checks the rows.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from reduset.io import FileError, Table, TableFiles, ahead
 
 
 class FileRows(BlockRows):
-    """The rows of files with the same columns; rows with missing values are not counted if they are left out.
+    """The rows of files with the same columns. Rows that are dropped for missing values do not count.
 
     Parameters
     ----------
@@ -26,8 +26,8 @@ class FileRows(BlockRows):
     ----------
     columns : d names
     weights : (n,) from the weight column, or None
-    notes : what was done while reading, in words
-    in_one_unit : whether all columns have one unit, as transformed channels have
+    notes : sentences on what was done while reading
+    in_one_unit : whether all columns have the same unit, as transformed channels have
     """
 
     def __init__(self, files: TableFiles) -> None:
@@ -61,7 +61,7 @@ class FileRows(BlockRows):
             yield function(np.ascontiguousarray(block.values, self.dtype), *given)
 
     def _read(self, blocks: Sequence[int]) -> Iterator[Table]:
-        """Blocks in ascending order; those between them are skipped if the format allows it."""
+        """Blocks in ascending order; other blocks are skipped if the format allows it."""
         ends = [k for k, block in enumerate(blocks) if k + 1 == len(blocks) or blocks[k + 1] != block + 1]
         first = 0
         for last in ends:

@@ -1,4 +1,4 @@
-"""What a user gives as rows of numbers.
+"""The kinds of rows that a user may give.
 
 ===========================  =================  ====================================================================
 given                        inside             a pass runs
@@ -34,7 +34,7 @@ def as_source(data: Any, name: str = "X") -> Floats:
 
 
 def opened(data: Any, weight_column: str | None = None) -> Any:
-    """Files and Dask collections as `FileRows` and `DaskRows`, whose rows are checked in one pass; all else as it is.
+    """Files and Dask collections as `FileRows` and `DaskRows`, whose rows are checked in one pass; other data unchanged.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def opened(data: Any, weight_column: str | None = None) -> Any:
         return FileRows(open_files(data, transform="auto", weight_column=weight_column))
     if isinstance(data, TableFiles):
         return FileRows(data)
-    if _is_of_dask(data):
+    if _has_partitions(data):
         from reduset.data.dask_rows import dask_rows
 
         return dask_rows(data, weight_column)
@@ -54,27 +54,32 @@ def opened(data: Any, weight_column: str | None = None) -> Any:
 
 
 def row_weights(data: Any, rows: Any, sample_weight: Any) -> Any:
-    """The weights of the rows as one array, if there are any: those given, or those of a table or of files.
+    """The weights of the rows as one array, or None: ``sample_weight``, or the weights of a table or of files.
 
     Parameters
     ----------
-    data : as it was given
-    rows : what `opened` made of it
+    data : as the user gave it
+    rows : the result of `opened`
     sample_weight : array, Dask collection, list of delayed arrays, or the column from which `opened` took the weights
     """
     if sample_weight is None or (isinstance(sample_weight, str) and isinstance(rows, BlockRows)):
         return rows.weights if isinstance(rows, BlockRows) else table_weights(data)
-    if _is_of_dask(sample_weight):
+    if _has_partitions(sample_weight):
         from reduset.data.dask_rows import gathered
 
         return gathered(sample_weight)
     return sample_weight
 
 
-def _is_of_dask(data: Any) -> bool:
-    """Whether it is a Dask collection, or a list of delayed partitions; Dask is not imported for the answer."""
+def is_dask(data: Any) -> bool:
+    """Whether it is one Dask collection. Dask is not imported for the answer."""
     if "dask" not in sys.modules or isinstance(data, np.ndarray):
         return False
     from dask.base import is_dask_collection
 
-    return is_dask_collection(data) or (isinstance(data, list | tuple) and any(is_dask_collection(part) for part in data))
+    return bool(is_dask_collection(data))
+
+
+def _has_partitions(data: Any) -> bool:
+    """Whether it is a Dask collection or a list of delayed partitions."""
+    return is_dask(data) or (isinstance(data, list | tuple) and any(map(is_dask, data)))
