@@ -16,7 +16,7 @@ def naive(kernel):
     """tr(Q Cᵢ) of each class and tr (Q C̄)², by coordinates in which products are those of the kernel; pairs of rows, one by one."""
     values, vectors = np.linalg.eigh(kernel.product_gram(POINTS, POINTS))
     rows = vectors * np.sqrt(np.maximum(values, 0.0))
-    shares = DATA.shares
+    shares = DATA.row_weights
     means = np.stack([shares[code == CODES] @ rows[code == CODES] for code in range(3)])
     differences = np.linalg.qr((means[1:] - means[0]).T)[0]
     left = rows - means[CODES]

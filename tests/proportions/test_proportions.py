@@ -417,7 +417,7 @@ X_, Y_ = draw([20, 20, 20])
         (X_, Y_, {"size": 61}, "size .*got 61"),
         (X_, Y_, {"size": "some"}, "size .*got 'some'"),
         (X_, Y_, {"tol": 0.1}, "give at most one of size, tol and plateau"),
-        (X_, Y_, {"size": "all"}, "size='all' goes with norm='kernel'"),
+        (X_, Y_, {"size": "all"}, "size='all' needs norm='kernel'"),
         (X_, Y_, {"norm": "l1"}, "norm must be one of 'kernel', 'whitened'"),
         (X_, Y_, {"space": "l1"}, "space must be one of 'l2', 'rkhs'"),
         (X_, Y_, {"solver": "guess"}, "solver must be one of 'projection', 'simplex'"),

@@ -1,4 +1,4 @@
-"""Class proportions of hostile and awkward input: classes that cannot be told apart, few atoms, frames, spaces, weights, memory."""
+"""Class proportions of hostile and awkward input: classes that cannot be separated, few atoms, frames, spaces, weights, memory."""
 
 import tracemalloc
 from dataclasses import replace
@@ -28,7 +28,7 @@ def are_proportions(values):
     return np.isfinite(values).all() and values.min() >= 0 and values.sum() == pytest.approx(1)
 
 
-# -- classes that cannot be told apart ---------------------------------------------------------------------------------------
+# -- classes that cannot be separated ---------------------------------------------------------------------------------------
 
 NORMS = {"whitened": {}, "kernel": {"norm": "kernel"}, "all": {"norm": "kernel", "size": "all"}}
 NORM = pytest.mark.parametrize("norm", NORMS)
@@ -38,7 +38,7 @@ SOLVER = pytest.mark.parametrize("solver", ["simplex", "projection"])
 @NORM
 @SOLVER
 def test_classes_of_the_same_rows_are_named_and_nothing_is_claimed_about_them(norm, solver):
-    with pytest.warns(UserWarning, match="classes ill, well cannot be told apart"):
+    with pytest.warns(UserWarning, match="classes ill, well cannot be separated"):
         model = fitted(np.r_[A, A], np.repeat(["ill", "well"], 60), solver=solver, **NORMS[norm])
     found = model.estimate(A[:40])
     assert are_proportions(found.values)
@@ -53,7 +53,7 @@ def test_classes_of_the_same_rows_are_named_and_nothing_is_claimed_about_them(no
 @NORM
 @SOLVER
 def test_beside_classes_that_are_alike_the_others_are_still_told(norm, solver):
-    with pytest.warns(UserWarning, match="classes a, c cannot be told apart"):
+    with pytest.warns(UserWarning, match="classes a, c cannot be separated"):
         model = fitted(np.r_[A, B + 1, A], np.repeat(["a", "b", "c"], 60), solver=solver, **NORMS[norm])
     for share in (0, 20, 60):
         found = model.estimate(np.r_[A[: 60 - share], B[:share] + 1])
@@ -66,7 +66,7 @@ def test_beside_classes_that_are_alike_the_others_are_still_told(norm, solver):
 
 @NORM
 def test_two_pairs_of_classes_that_are_alike_still_tell_strangers(norm):
-    with pytest.warns(UserWarning, match="classes 0, 1, 2, 3 cannot be told apart"):
+    with pytest.warns(UserWarning, match="classes 0, 1, 2, 3 cannot be separated"):
         model = fitted(np.r_[A, A, B + 1, B + 1], np.repeat(np.arange(4), 60), **NORMS[norm])
     found = model.estimate(np.r_[A[:30], B[:10] + 1])
     assert are_proportions(found.values)
@@ -85,7 +85,7 @@ def test_means_that_are_mixtures_of_others_have_proportions_at_any_scale(scale, 
     for _ in range(50):
         assert are_proportions(fit.solve(scale * (F @ rng.normal(size=6))[None], solver)[0])
     assert fit.blurred.all()
-    assert np.isfinite(fit.apart)
+    assert np.isfinite(fit.separation)
 
 
 def test_means_of_nothing_have_equal_shares():
@@ -249,7 +249,7 @@ def test_the_memory_of_a_search_does_not_grow_with_its_bandwidths(monkeypatch):
     peaks = []
     for ladder in ((1.0,), tuple(2.0 ** (j / 8) for j in range(-8, 9))):
         monkeypatch.setattr("reduset.proportions.bandwidth_search.LADDER", ladder)
-        monkeypatch.setattr("reduset.proportions.bandwidth_search.MOST_LONGER", 0)
+        monkeypatch.setattr("reduset.proportions.bandwidth_search.MAX_EXTENSIONS", 0)
         tracemalloc.start()
         try:
             ClassProportions(size=size, random_state=0).fit(rows, labels)

@@ -14,7 +14,7 @@ from reduset.proportions import ClassProportions
 from reduset.proportions.class_means import FullClassMeans, LabelledPoints, ProjectedClassMeans, class_moments, grams
 from reduset.proportions.class_ratios import learn_ratios
 from reduset.proportions.cross_fit import FOLDS, cross_fitted
-from reduset.proportions.likelihood import CLOSE, HeldOutRatios, most_likely
+from reduset.proportions.likelihood import TOLERANCE, HeldOutRatios, most_likely
 
 RNG = np.random.default_rng(0)
 
@@ -42,7 +42,7 @@ def test_nothing_is_more_likely_than_what_is_found(n, k, sharpness, seed):
     pi = most_likely(ratios)
     assert pi.min() >= 0
     assert pi.sum() == pytest.approx(1)
-    assert (ratios / (ratios @ pi)[:, None]).mean(axis=0).max() - 1 < 10 * CLOSE
+    assert (ratios / (ratios @ pi)[:, None]).mean(axis=0).max() - 1 < 10 * TOLERANCE
 
 
 def test_it_is_where_expectation_maximisation_ends():
@@ -120,7 +120,7 @@ def test_the_regression_is_the_most_likely_one_under_its_prior():
     scaled = np.hstack([(F - found.centre) / found.scale, np.ones((200, 1))])
 
     def loss(flat):
-        logs = log_softmax(found.log_shares + scaled @ flat.reshape(3, 3), axis=1)
+        logs = log_softmax(found.log_proportions + scaled @ flat.reshape(3, 3), axis=1)
         return -(weights / weights.sum()) @ logs[np.arange(200), codes] + (flat @ flat) / 400
 
     assert loss(found.coefficients.ravel()) <= minimize(loss, np.zeros(9)).fun + 1e-6
@@ -167,7 +167,7 @@ def test_no_row_is_valued_by_means_that_it_is_in():
 
 def test_without_compression_a_row_is_left_out_by_itself():
     data, kernel = three(12), Gaussian(1.0)
-    found = FullClassMeans(kernel, data).left_out()
+    found = FullClassMeans(kernel, data).leave_one_out_values()
     rest = data.part(np.delete(np.arange(36), 5))
     np.testing.assert_allclose(found[5], FullClassMeans(kernel, rest).values(data.points[5:6])[0], atol=1e-12)
 

@@ -1,6 +1,6 @@
-"""Class proportions of unlabelled points: the mixture of the classes' kernel means that is nearest to theirs.
+"""Class proportions of unlabelled points: the mixture of the class kernel means that is nearest to their kernel mean.
 
-May import: compression and what is below it.
+May import: compression and the packages below it.
 """
 
 from reduset.proportions.estimator import ClassProportions, Proportions

@@ -1,10 +1,11 @@
 """Class proportions of an unlabelled sample, without classifying its rows.
 
-All class means are seen from shared atoms (`class_means`), with the bandwidth and the ridge that do best on training rows held out
-(`bandwidth_search`). "matching" takes the mixture of them that is nearest to the sample's mean (`simplex_fit`; Cruz Cortés & Scott
-2017, Section VI-B). "likelihood" takes from the nearness of rows to these means (`cross_fit`) the ratios of the classes' densities
-(`class_ratios`), and the mixture that makes the sample most likely (`likelihood`). Whether the sample is a mixture is told by
-the means either way. Fitting costs O(n·m·d), a sample of n₀ rows O(n₀·m·d); uncompressed (``size="all"``) O(n²·d) and O(n₀·n·d).
+All class means are projected onto shared atoms (`class_means`). Bandwidth and ridge are selected on held-out training rows
+(`bandwidth_search`). "matching" returns the mixture of class means that is nearest to the sample's mean (`simplex_fit`; Cruz Cortés
+& Scott 2017, Section VI-B). "likelihood" computes ratios of the class densities (`class_ratios`) from the products of rows with the
+class means (`cross_fit`). It returns the mixture that makes the sample most likely (`likelihood`). In both cases the class means
+test whether the sample is a mixture. Fitting costs O(n·m·d), and a sample of n₀ rows O(n₀·m·d). Without compression
+(``size="all"``) the costs are O(n²·d) and O(n₀·n·d).
 """
 
 from __future__ import annotations
@@ -50,11 +51,11 @@ from reduset.proportions.posteriors import CrossFittedClassifier, cross_fit_clas
 from reduset.proportions.simplex_fit import SOLVERS, goodness_of_fit, proportions
 from reduset.select import as_selector
 
-MOST_ATOMS, MOST_BY_TOL = 500, 2000
+DEFAULT_ATOMS, DEFAULT_MAX_SIZE = 500, 2000
 FALLBACK_RIDGE = 1e-3
-DOUBT, FOREIGN = 0.01, 0.05
+MIN_P_VALUE, MAX_FOREIGN = 0.01, 0.05
 METHODS = ("likelihood", "matching")
-SMALLEST = 1e-6  # of a posterior: its logarithm is looked at
+MIN_POSTERIOR = 1e-6  # keeps logarithms of posteriors finite
 
 
 @dataclass(frozen=True)
@@ -64,14 +65,19 @@ class Proportions:
     Attributes
     ----------
     classes : (k,) labels
-    values : (k,) proportions; at least 0, their sum 1
-    interval : (k, 2) from and to, at the confidence asked for: the noise of the sample and of the training rows
+    values : (k,) non-negative proportions with sum 1
+    interval : (k, 2) array
+        Lower and upper limits at the given confidence. They include the noise of the sample and of the training rows.
     confidence : float
-    residual : ‖f₀ − Σ πᵢ fᵢ‖ in the kernel's space, as far as the atoms see it, a bump having norm 1
-    expected : what sampling alone makes of the residual (the root of its mean square), were the sample a mixture
-    p_value : the chance of a residual as large from a mixture of the classes
-    foreign : about the share of rows that no class explains; 0 where sampling explains the residual
-    n_samples : how many rows the sample had
+    residual : float
+        ‖f₀ − Σ πᵢ fᵢ‖ in the space of the kernel, projected onto the atoms. The norm of a kernel function is 1.
+    expected : float
+        Root mean square of the residual from sampling. It assumes that the sample is a mixture.
+    p_value : float
+        Probability of a residual at least this large. It assumes that the sample is a mixture.
+    foreign : float
+        Estimated proportion of rows that no class explains. It is 0 if sampling explains the residual.
+    n_samples : number of rows in the sample
     """
 
     classes: NDArray[Any]
@@ -86,73 +92,75 @@ class Proportions:
 
     @property
     def fits(self) -> bool:
-        """False where the sample is no mixture of the classes: it is both improbable (1 %) and far (5 % of foreign rows)."""
-        return self.p_value >= DOUBT or self.foreign < FOREIGN
+        """False if the sample is not a mixture: the p-value is below 1 %, and at least 5 % of the rows are foreign."""
+        return self.p_value >= MIN_P_VALUE or self.foreign < MAX_FOREIGN
 
     def __str__(self) -> str:
         width = max(len(str(label)) for label in self.classes)
         lines = [f"Proportions of {len(self.classes)} classes in {self.n_samples:,} rows"]
         for label, value, (low, high) in zip(self.classes, self.values, self.interval, strict=True):
             lines.append(f"  {label!s:<{width}}  {value:6.1%}  ({low:.1%} to {high:.1%})")
-        told = "a mixture of these classes" if self.fits else "NOT a mixture of these classes"
-        lines.append(f"  {told}: residual {self.residual:.3g}, sampling explains {self.expected:.3g}, p = {self.p_value:.2g},")
-        lines.append(f"  as if {self.foreign:.1%} of the rows were of another kind; intervals at {self.confidence:.0%}")
+        verdict = "consistent with a mixture of these classes" if self.fits else "NOT a mixture of these classes"
+        lines.append(f"  {verdict}: residual {self.residual:.3g} (expected {self.expected:.3g}), p = {self.p_value:.2g}")
+        lines.append(f"  foreign rows: {self.foreign:.1%}; intervals at {self.confidence:.0%} confidence")
         return "\n".join(lines)
 
 
 @seeded
 @dataclass(eq=False, repr=False)
 class ClassProportions(BaseEstimator):
-    """Estimate how many rows of a sample are of each class.
+    """Estimate the proportion of each class in a sample.
 
     Parameters
     ----------
-    kernel : Kernel or callable, default a Gaussian whose bandwidth is searched for
-        With a bandwidth of its own that is taken as it is, unless ``bandwidth_search`` is True.
+    kernel : Kernel or callable, default a Gaussian
+        The default searches for the bandwidth. With ``bandwidth_search=False`` or None, a kernel with a bandwidth is unchanged.
     size : int or "all", default min(500, half the rows)
-        The number of atoms that the class means share, at least that of the classes. "all" does not compress: every row is an atom.
-        Fitting takes about 15·m² numbers, 0.4 GB for 1,900 atoms, and a search of bandwidths up to 0.15 GB more.
+        Number of atoms shared by the class means. It must be at least the number of classes. "all" makes every row an atom. Fitting
+        holds about 15·m² numbers, 0.4 GB for 1,900 atoms. A bandwidth search takes up to 0.15 GB more.
     tol : float, optional
-        Instead of ``size``: the fewest atoms for which the relative error of the average of the class means is at most this.
+        Use the fewest atoms for which the average of the class means has at most this relative error. Replaces ``size``.
     space : "rkhs" or "l2", optional
-        Whose distance is minimised: that of kernel means, or the L2 distance of density estimates. Default: the kernel's own.
+        Minimise the distance of kernel means, or the L2 distance of density estimates. The default is the space of the kernel.
     norm : "whitened" or "kernel"
-        "kernel" is the norm of the space, as in the paper. "whitened" measures distance against the scatter within classes, which
-        tells them apart much better.
+        "kernel" is the norm of the space, as in the paper. "whitened" divides by the scatter within classes, which separates the
+        classes much better.
     ridge : float, optional
-        Of "whitened": the variance below which a direction counts as noise. Searched for where it is not given.
+        For "whitened", the variance below which a direction counts as noise. By default, it is searched for.
     bandwidth_search : bool, optional
-        Search the bandwidth around that of the kernel, on artificial mixtures of training rows. Default: where no kernel is given.
+        Search around the bandwidth of the kernel, on held-out training rows. By default, only without ``kernel``.
     solver : "simplex" or "projection"
-        Of "matching": the quadratic program, or the paper's linear system projected onto the simplex.
+        For "matching", "simplex" solves the quadratic program. "projection" projects the solution of the paper's linear system.
     classifier : scikit-learn classifier with predict_proba, optional
-        Look at its posterior probabilities, cross-validated on the training rows, in place of the rows themselves ("likelihood": at
-        their logarithms). The classifiers of the folds are kept too: "matching" and the verdict of `estimate` look at a sample with
-        them. Where X is a data frame they get data frames, and of sparse rows sparse ones.
+        Replace the rows by their posterior probabilities. These are cross-validated on training rows. "likelihood" uses logarithms.
+        The classifiers of the folds are kept. "matching" and the test of `estimate` apply them to a sample. If X is a data frame or
+        sparse, the classifiers get data frames or sparse rows.
     select : selector or its name
-        How the atoms are chosen.
+        Rule that chooses the atoms. See `reduset.select`.
     progress : bool, or a function of (stage, done, total)
     random_state : None, seed or Generator
     method : "likelihood" or "matching"
-        The mixture of the classes that makes the sample most likely, by ratios of their densities; or the one whose kernel mean is
-        nearest to the sample's, as in the paper, which is linear in the sample.
+        "likelihood" returns the mixture that makes the sample most likely, by ratios of the class densities. "matching" returns the
+        mixture with the kernel mean nearest to the sample's, as in the paper. It is linear in the sample.
     plateau : float, optional
-        Instead of ``size``: stop at the first atom that adds at most this proportion of the energy of the average of the class
-        means added since the first (the ε of the 2017 paper).
+        Stop at the first atom that adds at most this proportion of the energy added since the first atom. The energy refers to the
+        average of the class means. This is the ε of the 2017 paper and replaces ``size``.
     max_size : int, "sqrt" or function of the number of rows
-        The most atoms with ``tol`` or ``plateau``. "sqrt" is the largest integer below √n.
+        Largest number of atoms with ``tol`` or ``plateau``. "sqrt" is the largest integer below √n.
 
     Attributes
     ----------
-    classes_ : (k,) labels, in order
+    classes_ : (k,) sorted labels
     kernel_ : the kernel, with a number as bandwidth
-    ridge_ : the ridge, None without
+    ridge_ : the ridge, or None
     atoms_ : (m, d)
-    means_ : a KernelMean for each class, as seen from the atoms
-    search_ : what was tried, as `bandwidths` (b,), `ridges` (r,) and `errors` (b, r); None without a search
-    classifier_ : the classifier fitted to all rows, None without
+    means_ : list of KernelMean
+        The mean of each class. Means are projected onto the atoms.
+    search_ : object or None
+        Result of the search, with `bandwidths` (b,), `ridges` (r,) and `errors` (b, r). None without a search.
+    classifier_ : the classifier fitted to all rows, or None
     n_features_in_ : int
-    feature_names_in_ : (d,) names of the columns, where X is a data frame whose columns are named by strings
+    feature_names_in_ : (d,) names of the columns, if X is a data frame with strings as column names
 
     Examples
     --------
@@ -180,16 +188,19 @@ class ClassProportions(BaseEstimator):
     random_state: SeedLike = None
     method: str = "likelihood"
     plateau: float | None = None
-    max_size: MaxSizeLike = MOST_BY_TOL
+    max_size: MaxSizeLike = DEFAULT_MAX_SIZE
 
     def fit(self, X: PointsLike, y: ArrayLike, sample_weight: WeightsLike = None) -> ClassProportions:
         """Learn the class means.
 
         Parameters
         ----------
-        X : (n, d) training rows, numbers; `reduset.io.as_table` encodes text of a frame
-        y : (n,) their labels, of any type that can be sorted; at least two classes
-        sample_weight : (n,) array, optional; not negative, and not 0 for all of a class
+        X : (n, d) array
+            Training rows. `reduset.io.as_table` encodes text columns of a data frame.
+        y : (n,) array
+            Labels of any type that can be sorted. There must be at least two classes.
+        sample_weight : (n,) array, optional
+            Non-negative weights with a positive sum in every class.
         """
         self._check_options()
         X = _validate.known(X)
@@ -197,43 +208,45 @@ class ClassProportions(BaseEstimator):
         n = points.shape[0]
         labels, classes, codes, weights = _validate.labelled(y, sample_weight, n)
         if self.size is not None and self.size != "all":
-            rule = f"at least one for each of the {len(classes)} classes and at most one a row; 'all' takes every row"
+            rule = f"at least one for each of the {len(classes)} classes and at most one per row; 'all' uses every row"
             _validate.whole(self.size, "size", len(classes), n, rule)
         validate_data(self, X if hasattr(X, "columns") else points, skip_check_array=True)
         rng = _validate.generator(self.random_state, "random_state")
         present = weights > 0
-        table, given = self._table(X, points), None if sample_weight is None else _validate.weights(sample_weight, n)
+        table = self._table(X, points)
+        user_weights = None if sample_weight is None else _validate.weights(sample_weight, n)
         if not present.all():
             points, labels, codes, weights = points[present], labels[present], codes[present], weights[present]
-            table, given = _safe_indexing(table, np.flatnonzero(present)), None if given is None else given[present]
+            table = _safe_indexing(table, np.flatnonzero(present))
+            user_weights = None if user_weights is None else user_weights[present]
         self.classes_ = classes
         self.classifier_: Any = None
         self._crossed: CrossFittedClassifier | None = None
-        with closing(Progress(self.progress)) as shown:
+        with closing(Progress(self.progress)) as display:
             if self.classifier is not None:
-                report = shown.stage("classifying")
-                self._crossed, posteriors = cross_fit_classifier(self.classifier, table, labels, given, rng, report)
-                self.classifier_, points = self._crossed.whole, self._seen(posteriors)
+                report = display.stage("classifying")
+                self._crossed, posteriors = cross_fit_classifier(self.classifier, table, labels, user_weights, rng, report)
+                self.classifier_, points = self._crossed.whole, self._as_points(posteriors)
             elif self.size == "all":
-                points = points.copy()  # they are kept, and X is the user's
-            self._fit_means(LabelledPoints(points, codes, weights, len(classes)), rng, shown)
+                points = points.copy()  # The model keeps the points, and the user may change X.
+            self._fit_means(LabelledPoints(points, codes, weights, len(classes)), rng, display)
         blurred = self._class_means.fit.blurred
         if blurred.any():
             warn(
-                f"classes {', '.join(map(str, classes[blurred]))} cannot be told apart: each is a mixture of the others, as far as "
-                "the kernel and the atoms see. Their shares are arbitrary and their intervals 0 to 1; merge them, or give more "
+                f"classes {', '.join(map(str, classes[blurred]))} cannot be separated: with this kernel and these atoms each is a "
+                "mixture of the others. Their proportions are arbitrary and their intervals 0 to 1; merge them, or use more "
                 "atoms, another bandwidth or other columns"
             )
         return self
 
     def _checked(self, X: Any, dimension: int | None = None) -> Any:
-        """X as rows; sparse ones stay so for a classifier, whose posteriors are all that is needed of them."""
+        """X as rows. Sparse rows stay sparse for a classifier, because only its posteriors are used."""
         if self.classifier is not None and is_sparse(X):
             return _validate.sparse_points(X, "X", dimension)
         return _validate.points(X, "X", dimension)
 
     def _table(self, X: Any, points: Floats) -> Any:
-        """What a classifier is given: the data frame, where columns have names."""
+        """The input of the classifier: the data frame if its columns have names, otherwise the points."""
         return X if hasattr(self, "feature_names_in_") and hasattr(X, "columns") else points
 
     def _check_options(self) -> None:
@@ -247,15 +260,15 @@ class ClassProportions(BaseEstimator):
             at_most_one(size=self.size, tol=self.tol, plateau=self.plateau)
         AtomRequest.of(self, size=None if self.size == "all" else self.size)
         if self.ridge is not None:
-            _validate.positive(self.ridge, "ridge", "it is a variance, 0.001 of a bump's")
+            _validate.positive(self.ridge, "ridge", "it is a variance; 0.001 is a usual value")
         if self.size == "all" and self.norm == "whitened":
-            raise ValueError("size='all' goes with norm='kernel': the scatter of all rows has no factor; give a number of atoms")
+            raise ValueError(
+                "size='all' needs norm='kernel', because the scatter of all rows is not factored; set a number of atoms"
+            )
         if self.bandwidth_search is not None and not isinstance(self.bandwidth_search, bool | np.bool_):
             raise TypeError(f"bandwidth_search must be True, False or None, got {self.bandwidth_search!r}")
         if self.classifier is not None and not hasattr(self.classifier, "predict_proba"):
-            raise TypeError(
-                f"classifier must have predict_proba, {self.classifier!r} has none; use CalibratedClassifierCV around it"
-            )
+            raise TypeError(f"classifier must have predict_proba, {self.classifier!r} has none; wrap it in CalibratedClassifierCV")
 
     def _kernel(self) -> Kernel:
         kernel = as_kernel(self.kernel)
@@ -265,32 +278,32 @@ class ClassProportions(BaseEstimator):
             raise TypeError(f"space={self.space!r} needs a {ANY_FAMILY}, got {kernel!r}")
         return replace(kernel, space=self.space)
 
-    def _fit_means(self, data: LabelledPoints, rng: np.random.Generator, shown: Progress) -> None:
-        """Choose atoms, bandwidth and ridge, and keep the class means with the scatter around them."""
+    def _fit_means(self, data: LabelledPoints, rng: np.random.Generator, display: Progress) -> None:
+        """Choose atoms, bandwidth and ridge, and store the class means and the scatter around them."""
         kernel = self._kernel()
         widths = self.kernel is None if self.bandwidth_search is None else bool(self.bandwidth_search)
         if widths and not isinstance(kernel, RadialKernel):
-            raise TypeError(f"bandwidth_search needs a {ANY_FAMILY}, got {kernel!r}; leave it out")
-        average = KernelMean(data.points, data.shares / data.classes, kernel)
+            raise TypeError(f"bandwidth_search needs a {ANY_FAMILY}, got {kernel!r}; omit bandwidth_search")
+        average = KernelMean(data.points, data.row_weights / data.classes, kernel)
         kernel = average.kernel
         select_rng, search_rng, noise_rng = rng.spawn(3)
-        atoms = None if self.size == "all" else self._choose_atoms(average, select_rng, shown)
+        atoms = None if self.size == "all" else self._choose_atoms(average, select_rng, display)
         ridges = (None,) if self.norm == "kernel" else RIDGES if self.ridge is None else (float(self.ridge),)
-        report = shown.stage("weighing")
-        found: tuple[ClassMeans, float | None, ProportionsSearch | None] | None = None
+        report = display.stage("weighing")
+        result: tuple[ClassMeans, float | None, ProportionsSearch | None] | None = None
         if widths or len(ridges) > 1:
             solver = None if self.method == "likelihood" else self.solver
-            found = search(data, kernel, atoms, ridges, widths, solver, search_rng, report)
-            if found is None:
-                fewest = self.classes_[int(np.argmin(np.bincount(data.codes)))]
+            result = search(data, kernel, atoms, ridges, widths, solver, search_rng, report)
+            if result is None:
+                smallest = self.classes_[int(np.argmin(np.bincount(data.codes)))]
                 warn(
-                    f"class {fewest!s} has a single row, so none can be held out to search by: the kernel's own bandwidth is used; "
-                    "give kernel=Gaussian(bandwidth) and ridge to choose them"
+                    f"class {smallest!s} has a single row, so none can be held out for a search: the default bandwidth of the "
+                    "kernel is used; set kernel=Gaussian(bandwidth) and ridge to choose them"
                 )
-        if found is None:
+        if result is None:
             ridge = None if self.norm == "kernel" else FALLBACK_RIDGE if self.ridge is None else float(self.ridge)
-            found = _class_means(data, kernel, atoms, ridge, search_rng, report), ridge, None
-        self._class_means, self.ridge_, self.search_ = found
+            result = _class_means(data, kernel, atoms, ridge, search_rng, report), ridge, None
+        self._class_means, self.ridge_, self.search_ = result
         means = self._class_means
         self._scatter = means.scatter(data, noise_rng)
         self._plain_scatter = self._scatter if means.plain is means else means.plain.scatter(data, noise_rng)
@@ -303,26 +316,26 @@ class ClassProportions(BaseEstimator):
             self._ratios = learn_ratios(rows, features, offset, fit_rng)
             self._held_out = held_out_ratios(self._ratios, rows, features, offset)
 
-    def _choose_atoms(self, average: KernelMean, rng: np.random.Generator, shown: Progress) -> Array:
+    def _choose_atoms(self, average: KernelMean, rng: np.random.Generator, display: Progress) -> Array:
         n, classes = average.size, len(self.classes_)
-        request = AtomRequest.of(self).or_else(size=max(classes, min(MOST_ATOMS, n // 2)))
+        request = AtomRequest.of(self).or_else(size=max(classes, min(DEFAULT_ATOMS, n // 2)))
         if request.size is None:
             small = request.compress(average, rng, self.progress)
             request.warn_if_not_reached(small, "give size for more atoms")
             if small.size >= classes:
                 return np.asarray(small.mean.atoms, np.float64)
         size = min(n, classes if request.size is None else request.size)
-        return as_selector(self.select).select(average, size, rng, shown.stage("selecting")).atoms
+        return as_selector(self.select).select(average, size, rng, display.stage("selecting")).atoms
 
-    def _seen(self, posteriors: Array) -> Array:
-        """Posteriors as they are compared: as they are, or as logarithms with mean 0."""
+    def _as_points(self, posteriors: Array) -> Array:
+        """Posteriors as points for the class means: unchanged for "matching", or as logarithms with mean 0."""
         if self.method == "matching":
             return posteriors
-        logs = np.log(np.maximum(posteriors, SMALLEST))
+        logs = np.log(np.maximum(posteriors, MIN_POSTERIOR))
         return np.asarray(logs - logs.mean(axis=1, keepdims=True))
 
     def _sample_ratios(self, points: Floats, values: Array) -> Array:
-        """The ratios of the classes' densities at the rows of a sample."""
+        """The ratios of the class densities at the rows of a sample."""
         values = self._class_means.discriminants(values)
         if self._crossed is None:
             return self._ratios(values, None)
@@ -330,7 +343,7 @@ class ClassProportions(BaseEstimator):
         return self._ratios(np.hstack([values, offset]), offset)
 
     def _read(self, X: Any) -> Any:
-        """The rows of a sample, checked; as a classifier is given them where there is one."""
+        """The checked rows of a sample, or the input of the classifier."""
         check_is_fitted(self)
         X = _validate.known(X)
         points = self._checked(X, self.n_features_in_)
@@ -338,20 +351,20 @@ class ClassProportions(BaseEstimator):
         return points if self._crossed is None else self._table(X, points)
 
     def _represent(self, table: Any) -> Floats:
-        """What a sample's proportions are told by: its rows, or their posteriors, of "matching" as training rows were seen."""
+        """The rows of a sample, or their posteriors. "matching" uses the classifiers of the folds, as for training rows."""
         if self._crossed is None:
             return table
         posteriors = self._crossed.posteriors(table)
         if self.method == "matching":
             return self._crossed.posteriors_in_turn(table, posteriors)
-        return self._seen(posteriors)
+        return self._as_points(posteriors)
 
-    def _look(self, table: Any, points: Floats) -> tuple[Array, Array, float]:
-        """As `ClassMeans.look`; what is told of the fit is about rows as training rows were seen."""
+    def _evaluate(self, table: Any, points: Floats) -> tuple[Array, Array, float]:
+        """As `ClassMeans.evaluate`. The goodness-of-fit test uses the classifiers of the folds, as for training rows."""
         if self._crossed is None or self.method == "matching":
-            return self._class_means.look(points)
+            return self._class_means.evaluate(points)
         in_turn = self._crossed.posteriors_in_turn(table, np.asarray(points, np.float64))
-        _, plain, energy = self._class_means.look(self._seen(in_turn))
+        _, plain, energy = self._class_means.evaluate(self._as_points(in_turn))
         return self._class_means.values(points), plain, energy
 
     def predict_proportions(self, X: PointsLike) -> Array:
@@ -363,7 +376,7 @@ class ClassProportions(BaseEstimator):
 
         Returns
         -------
-        (k,) array in the order of ``classes_``; at least 0, their sum 1
+        (k,) non-negative proportions with sum 1, in the order of ``classes_``
         """
         points = self._represent(self._read(X))
         values = self._class_means.values(points)
@@ -374,17 +387,17 @@ class ClassProportions(BaseEstimator):
         return self._class_means.fit.solve(b[None], self.solver)[0]
 
     def estimate(self, X: PointsLike, confidence: float = 0.95) -> Proportions:
-        """The proportions with their intervals, and whether the sample is a mixture of the classes at all.
+        """The proportions with intervals, and a test of whether the sample is a mixture of the classes.
 
         Parameters
         ----------
         X : (n₀, d) rows of the sample
-        confidence : float between 0 and 1, of the intervals
+        confidence : float between 0 and 1, level of the intervals
         """
         table = self._read(X)
         points = self._represent(table)
         confidence = _validate.between(confidence, "confidence", 0.0, 1.0)
-        values, plain, energy = self._look(table, points)
+        values, plain, energy = self._evaluate(table, points)
         if self.method == "likelihood":
             with single_threaded_blas():
                 ratios = self._sample_ratios(points, values)
@@ -399,7 +412,7 @@ class ClassProportions(BaseEstimator):
 def _class_means(
     data: LabelledPoints, kernel: Kernel, atoms: Array | None, ridge: float | None, rng: np.random.Generator, report: Report
 ) -> ClassMeans:
-    """The class means for a kernel and a ridge that are given."""
+    """The class means for a fixed kernel and ridge."""
     if atoms is None:
         return FullClassMeans(kernel, data, report)
     mixed = data.part(rng.permutation(len(data.codes)))

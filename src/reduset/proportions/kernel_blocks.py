@@ -1,4 +1,4 @@
-"""Kernel matrices against the atoms, block by block, for one kernel or for many bandwidths of it in one pass."""
+"""Kernel matrices between points and atoms, block by block, for one kernel or for many of its bandwidths in one pass."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from reduset._engine import UseGram, blocks, gram_blocks
 from reduset._types import Array, Floats
 from reduset.kernels import Kernel, RadialKernel
 
-ROWS = 64  # of a block, where a kernel is a function of the user's
+ROWS = 64  # rows of a block if the kernel is a user's function
 
 
 def product_blocks(kernels: Sequence[Kernel], points: Floats, atoms: Floats, use: UseGram) -> None:
-    """Hand g(xᵢ, cⱼ)/g(0) to ``use(which kernel, first row, last row + 1, matrix)``; kernels differ in their bandwidth alone."""
+    """Pass g(xᵢ, cⱼ)/g(0) to ``use(index of the kernel, first row, last row + 1, matrix)``. Kernels differ only in bandwidth."""
     first = kernels[0]
     if isinstance(first, RadialKernel):
         shape = first.product(points.shape[1])
@@ -28,7 +28,7 @@ def product_blocks(kernels: Sequence[Kernel], points: Floats, atoms: Floats, use
 
 
 def product_matrices(kernels: Sequence[Kernel], points: Floats, atoms: Floats) -> list[Array]:
-    """g(xᵢ, cⱼ)/g(0), (n, m), for each kernel: for few points, since it is held."""
+    """g(xᵢ, cⱼ)/g(0), (n, m), for each kernel. All matrices are held in memory."""
     out = [np.empty((len(points), len(atoms))) for _ in kernels]
 
     def use(s: int, a: int, b: int, K: Array) -> None:
@@ -39,7 +39,7 @@ def product_matrices(kernels: Sequence[Kernel], points: Floats, atoms: Floats) -
 
 
 def product_values(kernels: Sequence[Kernel], points: Floats, atoms: Floats, weights: Sequence[Array]) -> list[Array]:
-    """Σⱼ g(x, cⱼ)/g(0) wⱼ at every point, (n, columns of w), for each kernel with its own weights (m, columns)."""
+    """Σⱼ g(x, cⱼ)/g(0) wⱼ at every point, (n, columns of w), for each kernel and its weights (m, columns)."""
     out = [np.empty((len(points), w.shape[1])) for w in weights]
 
     def use(s: int, a: int, b: int, K: Array) -> None:

@@ -1,14 +1,15 @@
-"""Posterior probabilities of a classifier: of training rows and of samples, by classifiers that have not seen the row.
+"""Posterior probabilities of a classifier for training rows and samples, from classifiers that were fitted without the row.
 
-The training rows are dealt to a few folds, each class evenly, and those of a fold are seen by a classifier fitted to the other
-folds. A sample is seen by the classifier fitted to all rows, the best there is. But new rows of a class do not look to that one as
-its training rows did to those: a classifier of more rows is surer of itself, by a quarter where it is strongly regularised. So
-where a sample is compared with training rows, each of its rows is seen by one of the folds' classifiers: given these, new rows of a
-class have the law that its training rows have, however few there were to fit to.
+The training rows are divided into stratified folds. Rows of a fold get posteriors from a classifier fitted to the other folds. A
+sample gets its posteriors from the classifier fitted to all rows, which is the best. But these posteriors have a different
+distribution. A classifier fitted to more rows is more confident, by a quarter if it is strongly regularised. For comparisons of a
+sample with training rows, each row of the sample therefore gets its posteriors from the classifier of one fold. Given these
+classifiers, new rows of a class have the same distribution as its training rows, for any number of rows.
 
-The folds take turns in the order of the posteriors, so that all of them see like parts of the sample.
+The folds alternate in the order of the posteriors, so each evaluates a similar part of the sample.
 
-One fit more than there are folds, and all of them are kept; a row of a sample costs a prediction, two where it is compared.
+The cost is one more fit than the number of folds, and all classifiers are kept. A row of a sample costs one prediction, or two if
+it is compared.
 """
 
 from __future__ import annotations
@@ -29,47 +30,47 @@ FOLDS = 5
 
 @dataclass(frozen=True)
 class CrossFittedClassifier:
-    """A classifier fitted to all rows, and one for each fold that has not seen the fold's rows."""
+    """A classifier fitted to all rows, and for each fold one that was fitted without its rows."""
 
     whole: Any
     by_fold: list[Any]
 
     def posteriors(self, table: Any) -> Array:
-        """(n₀, k) the posteriors of a sample's rows by the classifier fitted to all."""
+        """(n₀, k) the posteriors of a sample's rows from the classifier fitted to all rows."""
         return np.asarray(self.whole.predict_proba(table), np.float64)
 
     def posteriors_in_turn(self, table: Any, posteriors: Array) -> Array:
-        """(n₀, k) those of each row by one of the folds' classifiers, which take turns where rows are sorted by ``posteriors``."""
+        """(n₀, k) posteriors of each row from the classifier of one fold. Folds alternate in the order of ``posteriors``."""
         order = np.lexsort(posteriors.T)
         out = np.empty_like(posteriors)
         for f, classifier in enumerate(self.by_fold):
-            some = np.sort(order[f :: len(self.by_fold)])
-            if len(some):
-                out[some] = classifier.predict_proba(_safe_indexing(table, some))
+            rows = np.sort(order[f :: len(self.by_fold)])
+            if len(rows):
+                out[rows] = classifier.predict_proba(_safe_indexing(table, rows))
         return out
 
 
 def cross_fit_classifier(
     classifier: Any, table: Any, labels: NDArray[Any], weights: Array | None, rng: np.random.Generator, report: Report
 ) -> tuple[CrossFittedClassifier, Array]:
-    """The classifiers, and the posteriors (n, k) of each training row by the one that has not seen it."""
+    """The classifiers, and the posteriors (n, k) of each training row from the classifier fitted without it."""
     classes, counts = np.unique(labels, return_counts=True)
-    fewest = int(counts.min())
-    if fewest < 2:
+    smallest = int(counts.min())
+    if smallest < 2:
         raise ValueError(
             f"classifier needs at least two rows of every class, got one of class {classes[np.argmin(counts)]!s}; "
-            "leave classifier out or add rows"
+            "omit classifier or add rows"
         )
 
     def fitted(rows: NDArray[np.int64]) -> Any:
-        weighed = {} if weights is None else {"sample_weight": weights[rows]}
-        return clone(classifier).fit(_safe_indexing(table, rows), labels[rows], **weighed)
+        options = {} if weights is None else {"sample_weight": weights[rows]}
+        return clone(classifier).fit(_safe_indexing(table, rows), labels[rows], **options)
 
-    folds = StratifiedKFold(min(FOLDS, fewest), shuffle=True, random_state=int(rng.integers(2**31)))
+    folds = StratifiedKFold(min(FOLDS, smallest), shuffle=True, random_state=int(rng.integers(2**31)))
     out = np.empty((len(labels), len(classes)))
     by_fold: list[Any] = []
-    for rest, some in folds.split(labels, labels):
+    for rest, held in folds.split(labels, labels):
         report(len(by_fold), folds.n_splits)
         by_fold.append(fitted(rest))
-        out[some] = by_fold[-1].predict_proba(_safe_indexing(table, some))
+        out[held] = by_fold[-1].predict_proba(_safe_indexing(table, held))
     return CrossFittedClassifier(fitted(np.arange(len(labels))), by_fold), out

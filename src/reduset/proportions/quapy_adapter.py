@@ -1,8 +1,7 @@
-"""ClassProportions as a quantifier of QuaPy, for that library's protocols, errors and model selection.
+"""ClassProportions as a quantifier of QuaPy, for the protocols, errors and model selection of that library.
 
-QuaPy calls a class proportion a prevalence, and asks a quantifier for `fit(X, y)`, `predict(X)` (`quantify`, its older name) and
-the parameters of scikit-learn. Only who imports this file imports QuaPy; where that is missing the class is an estimator like any
-other.
+QuaPy calls a class proportion a prevalence. A quantifier has `fit(X, y)`, `predict(X)` (formerly `quantify`) and the parameters of
+scikit-learn. Only this file imports QuaPy. Without QuaPy the class is an ordinary scikit-learn estimator.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from sklearn.base import BaseEstimator
 
 from reduset._types import Array, KernelLike, MaxSizeLike, PointsLike, SeedLike, SelectorLike
 from reduset._validate import seeded
-from reduset.proportions.estimator import MOST_BY_TOL, ClassProportions, Proportions
+from reduset.proportions.estimator import DEFAULT_MAX_SIZE, ClassProportions, Proportions
 
 try:
     from quapy.method.base import BaseQuantifier
@@ -29,9 +28,10 @@ class ClassProportionsQuantifier(BaseQuantifier):
     Parameters
     ----------
     classifier : scikit-learn classifier with predict_proba, optional
-        As in `ClassProportions`, and first as in QuaPy; its own parameters are ``classifier__C`` and so on. None: the rows.
+        As in `ClassProportions`, and the first parameter as in QuaPy. Its parameters are ``classifier__C`` and so on. None uses
+        the rows.
     method, kernel, size, tol, space, norm, ridge, bandwidth_search, solver, select, random_state
-        Those of `ClassProportions`; ``random_state`` is 0, so that an experiment can be repeated.
+        As in `ClassProportions`. The default ``random_state=0`` makes experiments repeatable.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class ClassProportionsQuantifier(BaseQuantifier):
         self, classifier: Any = None, method: str = "likelihood", kernel: KernelLike = None, size: int | str | None = None,
         tol: float | None = None, space: str | None = None, norm: str = "whitened", ridge: float | None = None,
         bandwidth_search: bool | None = None, solver: str = "simplex", select: SelectorLike = "kmeans", random_state: SeedLike = 0,
-        plateau: float | None = None, max_size: MaxSizeLike = MOST_BY_TOL,
+        plateau: float | None = None, max_size: MaxSizeLike = DEFAULT_MAX_SIZE,
     ) -> None:  # fmt: skip
         self.classifier = classifier
         self.method = method
@@ -81,9 +81,9 @@ class ClassProportionsQuantifier(BaseQuantifier):
         return self.model_.predict_proportions(X)
 
     def quantify(self, X: PointsLike) -> Array:
-        """`predict`, by its older name."""
+        """The older name of `predict`."""
         return self.predict(X)
 
     def estimate(self, X: PointsLike, confidence: float = 0.95) -> Proportions:
-        """The prevalences with their intervals, and whether the sample is a mixture of the classes at all."""
+        """The prevalences with intervals and a test of whether the sample is a mixture of the classes."""
         return self.model_.estimate(X, confidence)
