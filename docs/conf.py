@@ -34,7 +34,7 @@ chapters = {
     "Begin": ["start", "glossary", "command", "files", "report", "gallery/index"],
     "Make data small": ["sketch", "compress", "cover", "select", "certificate", "mixtures"],
     "Use the small set": ["study", "cohort", "anndata", "drift", "proportions", "density", "modes", "spectral", "svm", "features"],
-    "Large data": ["scaling", "stream", "gpu", "distributed"],
+    "Large data": ["scaling", "stream", "gpu"],
     "Coming from another library": ["from_scikit_learn", "from_scipy", "from_kdepy", "from_coreax", "from_quapy", "from_shap"],
     "Reference": ["reference", "mathematics", "../benchmarks/RESULTS"],
     "Project": ["../README", "design", "../CONTRIBUTING", "releasing", "../CHANGELOG", "../SECURITY", "../CODE_OF_CONDUCT"],

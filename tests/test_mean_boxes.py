@@ -308,7 +308,7 @@ def test_limits_that_are_none_are_refused(call, message):
 
 
 def test_limits_on_a_line_want_a_column():
-    with pytest.raises(ValueError, match=r"use low.reshape\(-1, 1\) for a box a number"):
+    with pytest.raises(ValueError, match=r"use low.reshape\(-1, 1\) for one box for each number"):
         mean_of(Gaussian(0.5), 1).integrate_box([0.0, 1.0], [1.0, 2.0])
 
 

@@ -162,7 +162,7 @@ def test_weights_become_floats(value):
         ([1, np.nan, 1], "sample_weight .*got nan at position 1"),
         ([1, 1, np.inf], "sample_weight .*got inf at position 2"),
         ([1, -2, 1], "sample_weight .*got -2.0 at position 1"),
-        ([0, 0, 0], "sample_weight must not be all zero; leave it out for equal weights"),
+        ([0, 0, 0], "sample_weight must not be all zero; omit it for equal weights"),
     ],
 )
 def test_weights_that_break_a_rule_are_refused(value, message):
@@ -249,7 +249,7 @@ def test_a_vector_of_variances_stays_a_vector():
         ([], "covariance must be a square matrix"),
         ([[1, np.nan], [np.nan, 1]], "covariance must be finite"),
         ([[1, 0.5], [0, 1]], r"covariance must be symmetric; use \(covariance \+ covariance.T\) / 2"),
-        ([[1, 2], [2, 1]], "covariance must be positive definite, its least eigenvalue is -1; drop constant or repeated columns"),
+        ([[1, 2], [2, 1]], "covariance must be positive definite, its smallest eigenvalue is -1; drop constant or repeated"),
         ([[1, 1], [1, 1]], "covariance must be positive definite"),
         ([1, 0], "covariance must be positive definite"),
         (np.zeros((2, 2)), "covariance must be positive definite"),

@@ -21,7 +21,7 @@ from reduset import cover
 from reduset._engine import HostRows, LazyCover
 
 TITLE = "Covers on a GPU"
-SOURCES = ("_engine/lazy_cover.py", "_engine/cuda/device_rows.py", "_engine/cuda/nearest.py", "_engine/cuda/long_rows.py", "covers")
+SOURCES = ("_engine/lazy_cover.py", "_engine/cuda/device_rows.py", "_engine/cuda/nearest.py", "_engine/cuda/sums.py", "covers")
 
 # distribution, rows, columns, type, centres, the goal in seconds
 FULL = [

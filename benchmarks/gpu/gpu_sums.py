@@ -21,7 +21,7 @@ from benchmarks.gpu.gpu_cover import card, free_memory, median_of
 from reduset import Gaussian, KernelMean
 
 TITLE = "Kernel sums on a GPU"
-SOURCES = ("_engine/cuda/sums.py", "_engine/cuda/gram.py", "_engine/cuda/kernels.py", "_engine/cuda/long_rows.py", "mean.py")
+SOURCES = ("_engine/cuda/sums.py", "_engine/cuda/kernels.py", "mean.py")
 
 ATOMS = 1000
 FULL = [(2, 10**8), (16, 10**7), (16, 10**8), (64, 10**7), (768, 10**6)]  # columns, queries

@@ -20,12 +20,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from reduset.distributed.first_pass import PartitionSketch
+from reduset.distributed.second_pass import SecondPassSums
 
 from benchmarks._lib import medians, own_process, table
 from benchmarks.speed.growth import memory
 from benchmarks.speed.stream import mixture
-from reduset.distributed.first_pass import PartitionSketch
-from reduset.distributed.second_pass import SecondPassSums
 
 TITLE = "The plan for 10¹⁰ rows, run at a thousandth"
 SOURCES = ("stream", "distributed")
@@ -137,9 +137,9 @@ def _part(draw: Any, number: int, rows: int) -> np.ndarray:
 def _run_dask(plan: Plan, draw: Any, rows: list[int]) -> tuple[Any, Clocked]:
     import dask
     from dask.callbacks import Callback
+    from reduset.distributed import compress
 
     from reduset import Gaussian
-    from reduset.distributed import compress
 
     clocked = Clocked()
     with dask.config.set(scheduler="synchronous"), Callback(pretask=clocked.before, posttask=clocked.after):

@@ -74,7 +74,6 @@ def cluster() -> Iterator[Any]:
 def by_dask(paths: list[list[Path]], size: int, **options: Any) -> Compression:
     """Each list of files is a partition."""
     import dask.dataframe as dd
-
     from reduset.distributed import compress
 
     frame = dd.from_map(read, paths, meta=read(paths[0]).iloc[:0], enforce_metadata=False)
@@ -153,7 +152,6 @@ def killing(client: Any, paths: list[Path], size: int) -> Compression:
 def quarters(paths: list[Path], size: int) -> Compression:
     """Four partitions of each file, by rows."""
     from dask.dataframe import from_map
-
     from reduset.distributed import compress
 
     each = [(path, k) for path in paths for k in range(4)]

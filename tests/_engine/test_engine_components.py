@@ -402,7 +402,7 @@ def test_the_energy_is_the_sum_over_all_pairs(n, shape):
 def test_the_energy_does_not_depend_on_blocks_or_threads(monkeypatch):
     f = mixture_of(np.random.default_rng(0), 300, 3, "full")
     whole = laid_out(f).energy(f.weights)
-    monkeypatch.setattr(engine, "MODEST", 100)
+    monkeypatch.setattr(engine, "MIN_PARALLEL_PAIRS", 100)
     reduset.set_threads(3)
     assert laid_out(f).energy(f.weights) == whole
 

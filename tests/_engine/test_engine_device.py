@@ -42,12 +42,12 @@ def library(count=0, error=None):
 def cupy(monkeypatch):
     def put(module):
         monkeypatch.setitem(sys.modules, "cupy", module)
-        device.has_card.cache_clear()
+        device.has_gpu.cache_clear()
         return module
 
     yield put
     reduset.set_device(None)
-    device.has_card.cache_clear()
+    device.has_gpu.cache_clear()
 
 
 class OnDevice:
@@ -65,9 +65,9 @@ class OnDevice:
 def test_nothing_is_sent_unless_it_is_said(cupy):
     cupy(library(1))
     assert reduset.get_device() == "cpu"
-    assert not device.goes_to_card(np.zeros((10**6, 3)), np.zeros((10**4, 3)))
-    assert device.goes_to_card(OnDevice(), np.zeros((1, 3)))
-    assert device.goes_to_card(np.zeros((1, 3)), OnDevice())
+    assert not device.uses_gpu(np.zeros((10**6, 3)), np.zeros((10**4, 3)))
+    assert device.uses_gpu(OnDevice(), np.zeros((1, 3)))
+    assert device.uses_gpu(np.zeros((1, 3)), OnDevice())
 
 
 def test_what_is_worth_it_is_sent_by_what_is_set(cupy):
@@ -76,11 +76,11 @@ def test_what_is_worth_it_is_sent_by_what_is_set(cupy):
     for name, least in device.LEAST_PAIRS.items():
         reduset.set_device(name)
         assert reduset.get_device() == name
-        assert device.goes_to_card(X, np.broadcast_to(0.0, (least // 10**6 + 1, 3)))
-        assert not device.goes_to_card(X[: least // 100], np.zeros((10, 3)))
-        assert not device.goes_to_card(X, np.broadcast_to(0.0, (10**4, 3)), able=False)
+        assert device.uses_gpu(X, np.broadcast_to(0.0, (least // 10**6 + 1, 3)))
+        assert not device.uses_gpu(X[: least // 100], np.zeros((10, 3)))
+        assert not device.uses_gpu(X, np.broadcast_to(0.0, (10**4, 3)), supported=False)
     reduset.set_device("cpu")
-    assert not device.goes_to_card(X, X)
+    assert not device.uses_gpu(X, X)
     reduset.set_device(None)
     assert reduset.get_device() == "cpu"
 
@@ -115,17 +115,17 @@ def test_no_library_no_card_and_an_old_driver_are_told_in_one_sentence(cupy):
         reduset.set_device("cuda")
     assert reduset.get_device() == "cpu"
     reduset.set_device("auto")  # which may be said anywhere
-    assert not device.goes_to_card(np.broadcast_to(0.0, (10**6, 3)), np.broadcast_to(0.0, (10**4, 3)))
+    assert not device.uses_gpu(np.broadcast_to(0.0, (10**6, 3)), np.broadcast_to(0.0, (10**4, 3)))
 
 
 def test_a_device_that_vanishes_and_memory_that_is_spent_are_told(cupy):
     module = cupy(library(1))
     with (
-        pytest.raises(guard.DeviceError, match=r"the GPU stopped answering .*; nothing that was given is changed"),
-        guard.told(),
+        pytest.raises(guard.DeviceError, match=r"the GPU stopped responding .*; input data are unchanged"),
+        guard.cuda_errors(),
     ):
         raise CUDARuntimeError(719, "unspecified launch failure")
-    with pytest.raises(MemoryError, match=r"the GPU has no room left for a block of work .* bring X to"), guard.told():
+    with pytest.raises(MemoryError, match=r"the GPU has no memory left for a block of work .* copy X to"), guard.cuda_errors():
         raise OutOfMemoryError("8 bytes")
     assert module.freed
 
@@ -140,7 +140,7 @@ def test_work_goes_on_in_smaller_blocks_where_there_is_no_room(cupy):
             raise OutOfMemoryError
         return rows
 
-    assert guard.in_room(work, 100_000) == tried[-1] <= 20_000
+    assert guard.with_fitting_blocks(work, 100_000) == tried[-1] <= 20_000
     assert tried[1:] == [rows // 8192 * 8192 for rows in tried[1:]]
     assert len(module.freed) == len(tried) - 1
 
@@ -148,7 +148,7 @@ def test_work_goes_on_in_smaller_blocks_where_there_is_no_room(cupy):
         raise OutOfMemoryError
 
     with pytest.raises(OutOfMemoryError):
-        guard.in_room(hopeless, 100_000)
+        guard.with_fitting_blocks(hopeless, 100_000)
 
 
 def test_weights_of_rows_lie_where_the_rows_do():

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reduset._engine import valley_depths
-from reduset._engine.valleys import BEYOND, BINS, ENOUGH, SILVERMAN, TAIL
+from reduset._engine.valleys import BINS, MARGIN, SILVERMAN, TAIL, TAIL_SAMPLE
 
 
 def slow_dip(a, b, stands_a, stands_b, finest):
@@ -14,7 +14,7 @@ def slow_dip(a, b, stands_a, stands_b, finest):
     ends = [np.sort(each)[[int(TAIL * (len(each) - 1)), len(each) - 1 - int(TAIL * (len(each) - 1))]] for each in (a, b)]
     low, high = np.min(ends), np.max(ends)
     width = max(SILVERMAN * min(a.std(), b.std()) * min(len(a), len(b)) ** -0.2, finest)
-    edges = np.linspace(low - BEYOND * width, high + BEYOND * width, BINS + 1)
+    edges = np.linspace(low - MARGIN * width, high + MARGIN * width, BINS + 1)
     step = edges[1] - edges[0]
     both, stands = np.concatenate([a, b]), np.concatenate([stands_a, stands_b])
     inside = (both >= edges[0]) & (both < edges[-1])
@@ -54,7 +54,7 @@ def test_the_order_of_the_groups_and_the_unit_of_a_line_mean_nothing():
     np.testing.assert_allclose(valley_depths(64 * a, 64 * b, *stands, np.full(2, 6.4)), found, rtol=1e-9)
 
 
-@pytest.mark.parametrize("many", [ENOUGH - 1, 10 * ENOUGH])
+@pytest.mark.parametrize("many", [TAIL_SAMPLE - 1, 10 * TAIL_SAMPLE])
 def test_ends_of_many_points_are_found_by_some(many):
     rng = np.random.default_rng(1)
     a, b = rng.normal(size=(1, many)), rng.normal(4, 1, (1, many))

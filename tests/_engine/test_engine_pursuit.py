@@ -17,7 +17,7 @@ def test_rounding_does_not_grow_where_redundant_bumps_are_taken(width):
     with np.errstate(all="raise"):
         for k in range(500):
             pursuit.take(k)
-    assert np.abs(pursuit._left).max() <= 1
+    assert np.abs(pursuit._residuals).max() <= 1
     assert np.abs(pursuit._basis[:500]).max() <= 1 + 1e-12
 
 
@@ -26,7 +26,7 @@ def test_no_bump_is_left_with_less_than_nothing():
     gram = Gaussian(2.0).product_gram(X, X)
     pursuit = Pursuit(gram.mean(axis=1), lambda k: gram[k])
     while pursuit.choose():
-        assert pursuit._room.min() >= -1e-12
+        assert pursuit._squares.min() >= -1e-12
     assert len(pursuit.chosen) < 300
 
 

@@ -54,7 +54,7 @@ def _default_threads():
 @pytest.fixture
 def eager_single(monkeypatch):
     """Small problems, too, are worth single precision."""
-    monkeypatch.setattr(limits, "FEW_PAIRS", 0)
+    monkeypatch.setattr(limits, "MIN_SINGLE_PAIRS", 0)
 
 
 # -- arithmetic -----------------------------------------------------------------------------------------------------------------

@@ -303,7 +303,7 @@ def test_an_interrupt_leaves_nothing_half_written(number, heavy, tmp_path):
     _, process, ours = on_a_terminal(words, tmp_path, until=b"selecting")
     process.send_signal(number)
     process.communicate(timeout=120)
-    assert b"interrupted; nothing half-written was left" in rest_of(ours)
+    assert b"interrupted; no incomplete files remain" in rest_of(ours)
     os.close(ours)
     assert process.returncode == 130
     assert left(tmp_path) == []
@@ -359,8 +359,8 @@ def test_a_module_that_is_imported_is_not_interrupted(tmp_path, monkeypatch):
 @pytest.mark.parametrize("kind", FRAMES)
 def test_a_signal_that_waits_is_raised_again_once_the_frame_is_left(kind, monkeypatch):
     """The timer that raises it again is set to a day, and rung here."""
-    monkeypatch.setattr(entry, "LOOK_AGAIN", 86_400.0)
-    monkeypatch.setattr(entry, "AGAIN", 86_400.0)
+    monkeypatch.setattr(entry, "RETRY", 86_400.0)
+    monkeypatch.setattr(entry, "REPEAT", 86_400.0)
     file, waits = FRAMES[kind]
     with entry.interruptible():
         if waits and hasattr(signal, "setitimer"):
@@ -402,7 +402,7 @@ def test_help_names_every_choice_and_leaves_room_for_words(capsys, monkeypatch):
     for kind in (*KINDS, "own"):
         assert kind in words
     assert max(len(line) for line in text.splitlines()) <= 80
-    assert "Labels; each group gets atoms of its own and" in text  # 44 letters in one line
+    assert "Labels of groups. Each group has its own" in text  # 44 letters in one line
 
 
 def test_shells_are_told_what_can_follow(tmp_path):

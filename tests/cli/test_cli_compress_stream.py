@@ -93,10 +93,10 @@ def test_a_stream_of_files_is_what_the_library_makes_of_their_rows(rows, tmp_pat
         "the bandwidth is the median distance of the first rows, at most 65,536 of them; a stream has no search for a resolution"
         in str(told["notes"])
     )
-    assert "the scales of columns are those of the first rows, at most 65,536 of them" in told["notes"]
+    assert "the scales of columns are the scales of the first rows, at most 65,536 of them" in told["notes"]
     assert told["scales"] == dict(zip(model.columns, model.mean.kernel.scales.tolist(), strict=True))
     assert told["resolution"] is None
-    assert any("marginal densities are those of" in note for note in model.about["notes"])
+    assert any("marginal densities are estimated from" in note for note in model.about["notes"])
 
 
 @pytest.mark.slow
@@ -119,7 +119,7 @@ def test_the_model_of_a_stream_is_told_of_reported_and_used(rows, tmp_path, caps
     assert run(["info", str(out)]) == 0
     told = capsys.readouterr().out
     assert f"{Model.load(out).n_samples:,} rows × 4 columns -> 30 weighted atoms" in told
-    assert "marginal densities are those of" in told
+    assert "marginal densities are estimated from" in told
     assert run(["report", str(out), "-o", str(tmp_path / "again.html")]) == 0
     assert run(["evaluate", str(out), str(rows / "parts"), "--missing", "drop", "-o", str(tmp_path / "scores.parquet")]) == 0
     assert pq.read_metadata(tmp_path / "scores.parquet").num_rows == Model.load(out).n_samples
@@ -177,7 +177,7 @@ def test_kernels_whitening_and_seeds_reach_the_compressor(rows, tmp_path):
         (["--group-column", "mass"], "--group-column needs all rows at once"),
         (["--checkpoint-every", "-1"], "--checkpoint-every"),
         (["--checkpoint", "OUT"], "cannot be the checkpoint and the output"),
-        (["--checkpoint", "DATA"], "is an input, and would be lost"),
+        (["--checkpoint", "DATA"], "is an input, and would be overwritten"),
         (["--checkpoint", "nowhere/here"], "there is no folder nowhere"),
     ],
     ids=str,
@@ -282,7 +282,7 @@ def test_ctrl_c_says_how_many_rows_the_checkpoint_holds(interrupted):
     held = StreamCompressor.resume(folder / "kept").about_["rows"]
     assert 0 < held < LONG
     assert f"kept holds {held:,} rows; run the same command again to resume" in told
-    assert "interrupted; nothing half-written was left" in told
+    assert "interrupted; no incomplete files remain" in told
     assert left(folder) == ["kept"]
 
 
@@ -315,7 +315,9 @@ def test_a_checkpoint_of_another_request_is_refused_and_kept(change, message, in
 
 
 @pytest.mark.fast_cases(1)
-@pytest.mark.parametrize(("how", "message"), [("touched", "was written again since"), ("grown", "bytes, and has"), ("more", "2")])
+@pytest.mark.parametrize(
+    ("how", "message"), [("touched", "was written again since"), ("grown", "bytes, and now has"), ("more", "2")]
+)
 def test_a_checkpoint_of_other_files_is_refused_and_kept(how, message, rows, tmp_path, capsys, monkeypatch):
     data, kept = tmp_path / "rows.parquet", tmp_path / "kept"
     shutil.copy(rows / "rows.parquet", data)

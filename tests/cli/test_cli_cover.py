@@ -62,7 +62,7 @@ def test_a_radius_says_how_many(tmp_path, data):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ([], "--size or --radius must be given"),
+        ([], "must be given"),
         (["--size", 5, "--metric", "l1"], "--metric must be one of 'cosine', 'euclidean'; got 'l1'"),
         (["--size", 500], "size must"),
         (["--size", 5, "--start", "none.parquet"], "none.parquet"),

@@ -148,10 +148,10 @@ def test_a_reference_is_kept_and_gives_the_answer_of_its_rows(folder, tmp_path, 
     assert again | {"written": first["written"]} == first
     assert found(capsys, kept, folder / "today.parquet", "--alpha", "0.3")["alpha"] == 0.3
     for words, message in (
-        (["--columns", "height"], "--columns goes with rows"),
-        (["--transform", "log"], "--transform goes with rows"),
-        (["--scales", "none"], "--scales goes with rows"),
-        (["--no-rows"], "--no-rows goes with rows"),
+        (["--columns", "height"], "--columns needs rows"),
+        (["--transform", "log"], "--transform needs rows"),
+        (["--scales", "none"], "--scales needs rows"),
+        (["--no-rows"], "--no-rows needs rows"),
         (["-o", str(tmp_path / "again.npz")], "is a reference that was kept already"),
     ):
         assert run(["drift", str(kept), str(folder / "today.parquet"), *words]) == 2
@@ -191,4 +191,4 @@ def test_a_model_is_a_reference(pieces, folder, tmp_path, capsys):
     assert {each["name"] for each in told["columns"]} == {"height", "c3"}
     assert not found(capsys, model, folder / "same.csv")["drift"]
     assert run(["drift", str(model), str(folder / "same.csv"), "--scales", "none"]) == 2
-    assert "--scales goes with rows" in capsys.readouterr().err
+    assert "--scales needs rows" in capsys.readouterr().err

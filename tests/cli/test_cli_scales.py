@@ -60,13 +60,14 @@ def test_a_bandwidth_is_in_the_units_of_the_columns_and_has_no_search(people, tm
 def test_what_was_divided_by_what_is_said_in_a_line(people, tmp_path):
     words = ["compress", "people.parquet", "--size", 50, "-o", "small.npz"]
     income, age = bandwidth.column_scales(people)
-    line = f"units      income by {float(f'{income:.3g}'):,g}, age by {age:.3g}: so columns were divided"
+    line = f"scales      income / {float(f'{income:.3g}'):,g}, age / {age:.3g}"
     assert line in in_this_process(*words, folder=tmp_path).stdout
     assert line in in_this_process("info", "small.npz", folder=tmp_path).stdout
-    assert "were divided" not in in_this_process(*words, "--scales", "none", folder=tmp_path).stdout
+    assert "  scales  " not in in_this_process(*words, "--scales", "none", folder=tmp_path).stdout
     io.write_rows(tmp_path / "wide.csv", [f"x{k}" for k in range(9)], np.random.default_rng(0).normal(size=(200, 9)))
     text = in_this_process("compress", "wide.csv", "--size", 20, "-o", "small.npz", folder=tmp_path).stdout
-    assert ", …: so columns were divided" in text
+    (scales,) = [line for line in text.splitlines() if line.startswith("  scales  ")]
+    assert scales.endswith(", …")
 
 
 def test_pictures_have_one_unit_and_segments_too(tmp_path):
@@ -82,7 +83,9 @@ def test_groups_have_the_resolution_of_all_rows_and_say_so(tmp_path):
     io.write_rows(tmp_path / "rows.csv", ["a", "b"], rng.normal(size=(300, 2)), labels={"kind": ["p", "q"] * 150})
     facts = told(tmp_path, "--size", 20, "--group-column", "kind", "-o", "few.npz", data="rows.csv")
     assert facts["resolution"] is None
-    assert "the bandwidth is the resolution of all rows together; the error there differs between groups" in facts["notes"]
+    assert (
+        "the bandwidth is the resolution of all rows together; the error at this bandwidth differs between groups" in facts["notes"]
+    )
 
 
 @pytest.mark.slow
@@ -93,15 +96,15 @@ def test_columns_that_look_otherwise_are_named(tmp_path):
     io.write_rows(tmp_path / "rows.parquet", ["plain", "comb", "other"], X)
     facts = told(tmp_path, "--size", 40, "-o", "small.npz", data="rows.parquet")
     assert facts["marginals"]["comb"] > 0.05
-    (note,) = [text for text in facts["notes"] if "taken alone" in text]
+    (note,) = [text for text in facts["notes"] if "marginal density" in text]
     far = sorted((name for name, off in facts["marginals"].items() if off > 0.05), key=lambda name: -facts["marginals"][name])
-    assert [part.split(" by ")[0] for part in note.split("density of ")[1].split(" is off")[0].split(", ")] == far
+    assert [part.split(" by ")[0] for part in note.split("all rows for ")[1].split(" of its peak")[0].split(", ")] == far
     model = Model.load(tmp_path / "small.npz")
     assert note in model.about["notes"]
     full = KernelMean.from_samples(X, model.mean.kernel)
     np.testing.assert_allclose(list(facts["marginals"].values()), column_differences(full, model.mean))
     assert not [
-        text for text in told(tmp_path, "--size", 800, "-o", "all.npz", data="rows.parquet")["notes"] if "taken alone" in text
+        text for text in told(tmp_path, "--size", 800, "-o", "all.npz", data="rows.parquet")["notes"] if "marginal density" in text
     ]
 
 
@@ -137,7 +140,7 @@ def test_models_of_other_units_are_compared_as_the_message_says(people, tmp_path
     apart = json.loads(in_this_process("distance", "people.npz", "later.npz", "--json", folder=tmp_path).stdout)
     rows = json.loads(in_this_process("distance", "people.npz", "later.parquet", "--json", folder=tmp_path).stdout)
     assert abs(apart["distance"] - rows["distance"]) <= apart["uncertainty"]
-    message = "--scales goes with rows, and a model has its own units"
+    message = "--scales needs rows, since a model has its own units"
     words = ["distance", "people.npz", "later.parquet", "--scales", "none"]
     assert message in in_this_process(*words, folder=tmp_path, code=2).stderr
     both = ["distance", "people.parquet", "later.parquet", "--json"]

@@ -30,7 +30,7 @@ def test_every_group_has_its_exact_proportion(way, tmp_path):
         assert facts["shares"][f"class {k}"] == pytest.approx(np.mean(y == k), abs=1e-9)
     assert Model.load(tmp_path / "small.npz").mean.weights.sum() == pytest.approx(1.0)
     told = in_this_process(*words, folder=tmp_path).stdout
-    assert f"shares     class: class 1 {100 * np.mean(y == 1):.3g} % (" in told
+    assert f"groups      class: class 1 {100 * np.mean(y == 1):.3g} % (" in told
 
 
 @pytest.mark.parametrize(

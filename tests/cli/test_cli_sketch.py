@@ -294,7 +294,7 @@ def test_what_is_refused(words, text, stored, tmp_path, capsys):
 
 
 def test_never_over_the_input_and_no_cells_from_tables(stored, table, tmp_path, capsys):
-    assert "would be lost" in refused(capsys, "sketch", stored, "-o", stored)
+    assert "would be overwritten" in refused(capsys, "sketch", stored, "-o", stored)
     assert "cells of one .h5ad" in refused(capsys, "sketch", table / "rows.csv", "-o", tmp_path / "small.h5ad")
     assert "--rep is for .h5ad" in refused(capsys, "sketch", table / "rows.csv", "--rep", "X", "-o", tmp_path / "few.csv")
     assert "no such file" in refused(capsys, "sketch", tmp_path / "none.h5ad", "-o", tmp_path / "small.h5ad")
@@ -380,7 +380,7 @@ def test_a_file_that_is_being_written_and_one_that_is_none(stored, tmp_path, cap
     other = subprocess.Popen([sys.executable, "-c", held], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert other.stdout is not None
     assert other.stdout.readline() == b"open\n"
-    assert "open elsewhere" in refused(capsys, "sketch", stored, "-o", tmp_path / "small.h5ad", "--size", "20")
+    assert "in another program" in refused(capsys, "sketch", stored, "-o", tmp_path / "small.h5ad", "--size", "20")
     other.communicate(b"\n")
     (tmp_path / "cut.h5ad").write_bytes(stored.read_bytes()[:3000])
     assert "cut.h5ad" in refused(capsys, "sketch", tmp_path / "cut.h5ad", "-o", tmp_path / "small.h5ad")

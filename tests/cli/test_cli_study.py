@@ -113,7 +113,7 @@ def test_what_cannot_be_done_is_refused_in_one_line(made, arguments, words, caps
 
 def test_a_study_that_would_be_lost_is_refused(made, capsys):
     assert run(study(made, "--test", "condition")) == 2
-    assert "nothing would be kept: give --report" in capsys.readouterr().err
+    assert "no output is set: give --report" in capsys.readouterr().err
 
 
 def test_tables_are_not_written_among_the_files(made, capsys):

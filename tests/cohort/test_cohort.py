@@ -150,7 +150,7 @@ def test_by_default_the_distances_are_certain_to_one_percent():
 
 def test_bags_that_hardly_differ_are_said_to_be_less_certain():
     bag = cohort()[0]
-    with pytest.warns(NotReachedWarning, match="the bags hardly differ: .* above 1% of them") as caught:
+    with pytest.warns(NotReachedWarning, match="the bags are nearly equal: .* which is above 1%") as caught:
         fitted = CohortMap(kernel=Gaussian(0.8), layout="mds", random_state=0).fit([bag, bag + 1e-3, bag - 1e-3])
     assert len(caught) == 1
     assert caught[0].filename == __file__
@@ -300,7 +300,7 @@ def test_mds_keeps_distances_that_fit_on_the_plane():
 
 def test_bags_that_coincide_share_a_place():
     bag = cohort()[0]
-    with pytest.warns(NotReachedWarning, match="hardly differ"):
+    with pytest.warns(NotReachedWarning, match="nearly equal"):
         fitted = CohortMap(kernel=Gaussian(1.0), layout="mds", random_state=0).fit([bag, bag, bag])
     assert not fitted.distances_.any()
     assert not fitted.embedding_.any()

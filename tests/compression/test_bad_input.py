@@ -61,7 +61,7 @@ def test_points_that_break_a_rule_are_refused(entry, X, kind, message):
 @pytest.mark.parametrize(
     ("w", "message"),
     [
-        (np.zeros(60), "sample_weight must not be all zero; leave it out"),
+        (np.zeros(60), "sample_weight must not be all zero; omit it"),
         (np.full(60, np.nan), "sample_weight .*got nan at position 0"),
         (
             np.where(np.arange(60) == 7, -1.0, 1.0),
@@ -162,9 +162,9 @@ def test_every_point_may_be_an_atom():
         ({"plateau": 0.0}, ValueError, "plateau .*got 0.0"),
         ({"plateau": None}, ValueError, "Gaussian.* has a bandwidth, so give size or tol"),
         ({}, ValueError, "Gaussian.* has a bandwidth, so give size or tol"),
-        ({"size": 5, "tol": 0.1}, ValueError, "Gaussian.* got size=5 and tol=0.1 as well; leave out one"),
+        ({"size": 5, "tol": 0.1}, ValueError, "Gaussian.* omit one of size=5 and tol=0.1"),
         ({"tol": 0.1, "plateau": 0.1}, ValueError, "give exactly one of .*; got tol and plateau"),
-        ({"size": 5, "max_size": 9}, ValueError, "max_size needs tol or plateau, got it with size; leave it out"),
+        ({"size": 5, "max_size": 9}, ValueError, "max_size needs tol or plateau, got it with size; omit it"),
         ({"tol": 0.1, "max_size": 0}, ValueError, "max_size .*got 0"),
         ({"tol": 0.1, "max_size": 61}, ValueError, "max_size .*got 61"),
         ({"tol": 0.1, "max_size": 7.5}, TypeError, "max_size .*got 7.5"),

@@ -10,7 +10,7 @@ from reduset import Gaussian, NotReachedWarning, compress
 from reduset._progress import Clock
 from reduset.compression import prefixes
 from reduset.compression import refine as moving
-from reduset.compression.searches import FAR_BEYOND, atoms_needed
+from reduset.compression.searches import GIVE_UP_FACTOR, atoms_needed
 from reduset.weights import weightings
 
 
@@ -22,7 +22,7 @@ def test_steps_that_take_too_long_are_not_taken_unasked_on_data_or_model(rows, k
     X = cloud(rows, 2)
     still = compress(X, Gaussian("median"), size=8, weights=kind, rng=0)
     small = compress(X, Gaussian("median"), size=8, weights=kind, refine=True, rng=0)
-    assert "not moved by L-BFGS, of which a step would take 20.0 s: give their number, refine=10" in small.remark
+    assert "not moved by L-BFGS, since a step takes about 20.0 s; set the number of steps, such as refine=10" in small.remark
     np.testing.assert_array_equal(small.indices, still.indices)
     np.testing.assert_array_equal(small.mean.weights, still.mean.weights)
     assert compress(X, Gaussian("median"), size=8, weights=kind, refine=3, rng=0).indices is None
@@ -80,12 +80,12 @@ SIZES = [32 * 2**k for k in range(8)]
 def test_a_curve_that_reaches_the_goal_is_followed_to_its_end(d, reached_at, tol):
     squares = [tol ** (2 * (m / reached_at) ** (2 / d)) for m in SIZES]
     for seen in range(1, len(SIZES) + 1):
-        assert atoms_needed(SIZES[:seen], squares[:seen], tol**2, d) < FAR_BEYOND * 5000
+        assert atoms_needed(SIZES[:seen], squares[:seen], tol**2, d) < GIVE_UP_FACTOR * 5000
 
 
 def test_a_power_of_the_size_that_leads_far_beyond_is_told_at_the_first_size_that_says_anything():
     squares = [m**-0.2 for m in SIZES]
-    assert atoms_needed(SIZES[:5], squares[:5], 1e-4, 10) > FAR_BEYOND * 5000
+    assert atoms_needed(SIZES[:5], squares[:5], 1e-4, 10) > GIVE_UP_FACTOR * 5000
     assert atoms_needed(SIZES[:4], squares[:4], 1e-4, 10) == 0.0
     assert np.isfinite(atoms_needed(SIZES, [0.5] * 8, 1e-4, 10))
 

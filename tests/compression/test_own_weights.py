@@ -212,7 +212,7 @@ def test_selectors_without_any_say_so(select):
 def test_another_kernel_needs_other_weights(select):
     full = KernelMean.from_samples(cloud(), Gaussian(0.5))
     small = own(full, select)
-    with pytest.raises(ValueError, match="weights of this result are 'own', for the kernel they saw; say which to give"):
+    with pytest.raises(ValueError, match="weights must be given, since 'own' weights hold for this result's kernel"):
         small.reweigh(full)
     with pytest.raises(ValueError, match="weights must be one of 'clipped', 'free'"):
         small.reweigh(full, weights="own")

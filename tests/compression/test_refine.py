@@ -177,7 +177,7 @@ def test_moved_atoms_lose_less(kernel, kind):
     if kind in KINDS:
         assert moved.certificate.relative_error < 0.8 * plain.certificate.relative_error
         assert moved.indices is None
-        assert moved.remark.startswith("moved by L-BFGS, 15 steps at most: error ")
+        assert moved.remark.startswith("moved by L-BFGS, at most 15 steps: error ")
 
 
 @settings(max_examples=60, deadline=None)
@@ -229,9 +229,9 @@ def test_atoms_that_start_together_end_finite(kernel):
     lost = compress(full, size=3, rng=0).certificate.relative_error
     for start in (np.repeat(full.atoms[:2], 3, axis=0), full.atoms[:1] + np.linspace(0, 1e-7, 6)[:, None]):
         found = module.refine(full, start, "free", lost**2, 10, np.random.default_rng(0))
-        assert np.isfinite(found.places).all()
+        assert np.isfinite(found.points).all()
         problem = module._Problem(full.kernel, "free", 1.0, len(start), 0.1, counted)
-        before, after = (problem.error(c, full.kernel.product_sums(full.atoms, full.weights, c)) for c in (start, found.places))
+        before, after = (problem.error(c, full.kernel.product_sums(full.atoms, full.weights, c)) for c in (start, found.points))
         assert after <= before
 
 
@@ -240,8 +240,8 @@ def test_atoms_far_from_every_point_stay_where_they_are():
     full = KernelMean.from_samples(cloud(50), Gaussian(0.5))
     start = np.array([[0.0, 0.0], [500.0, 500.0]])
     found = module.refine(full, start, "free", 0.5, 10, np.random.default_rng(0))
-    np.testing.assert_array_equal(found.places[1], start[1])
-    assert np.isfinite(found.places).all()
+    np.testing.assert_array_equal(found.points[1], start[1])
+    assert np.isfinite(found.points).all()
 
 
 # -- rounds on a stand-in --------------------------------------------------------------------------------------------
@@ -260,8 +260,8 @@ def small_is_small(monkeypatch):
 def test_rounds_on_a_stand_in_lower_the_error_of_the_data(small_is_small, kernel, kind):
     full = KernelMean.from_samples(cloud(900), KERNELS[kernel])
     plain, moved = (compress(full, size=8, weights=kind, rng=0, refine=refine) for refine in (False, 40))
-    assert "40 steps at most on a compression of" in moved.remark
-    assert moved.remark.split(": error")[0].endswith("atoms, set right by the data 5 times")
+    assert "at most 40 steps on a compression of" in moved.remark
+    assert moved.remark.split(": error")[0].endswith("atoms, corrected by the data 5 times")
     assert moved.certificate.relative_error == pytest.approx(true_error(full, moved), rel=1e-5)
     assert moved.certificate.relative_error < 0.8 * plain.certificate.relative_error
 
@@ -288,7 +288,7 @@ def test_a_stand_in_that_is_too_coarse_is_not_believed(small_is_small):
     """At a small bandwidth 120 atoms say nothing of 900 points."""
     moved = compress(cloud(900), Gaussian(0.02), size=8, rng=0, refine=4)
     assert "on a compression" not in moved.remark
-    assert "4 steps at most" in moved.remark
+    assert "at most 4 steps" in moved.remark
 
 
 def test_a_round_that_ends_higher_is_undone_and_bound_tighter(small_is_small, monkeypatch):
@@ -302,7 +302,7 @@ def test_a_round_that_ends_higher_is_undone_and_bound_tighter(small_is_small, mo
     monkeypatch.setattr(module._Problem, "descend", astray)
     start = np.asarray(full.atoms[:8], float)
     found = module.refine(full, start, "free", 0.1, 40, np.random.default_rng(0))
-    np.testing.assert_array_equal(found.places, start)
+    np.testing.assert_array_equal(found.points, start)
     np.testing.assert_allclose(np.array(bounds[1:]) / bounds[:-1], 0.25)
     assert len(bounds) == module.ROUNDS
 
@@ -372,7 +372,7 @@ def test_the_number_of_steps_is_the_one_given(monkeypatch):
     plain = scipy.optimize.minimize
     monkeypatch.setattr(scipy.optimize, "minimize", lambda *a, **k: (asked.append(k["options"]["maxiter"]), plain(*a, **k))[1])
     for steps in (1, 3, np.int64(7)):
-        assert f"{steps} steps at most" in compress(cloud(), Gaussian(0.5), size=5, refine=steps, rng=0).remark
+        assert f"at most {steps} steps" in compress(cloud(), Gaussian(0.5), size=5, refine=steps, rng=0).remark
     assert asked == [1, 3, 7]
 
 
@@ -387,18 +387,18 @@ def test_without_a_number_there_are_as_many_steps_as_take_their_time():
     steps = [module._steps_within_time(price) for price in prices]
     assert np.all(np.diff(prices) > 0)
     assert np.all(np.diff(steps) <= 0)
-    assert (steps[0], steps[-1]) == (module.MOST_STEPS, module.FEWEST_STEPS)
+    assert (steps[0], steps[-1]) == (module.MAX_STEPS, module.MIN_STEPS)
     assert module._price_of_step(full, 500, "double", "free") > prices[1]
     assert module._price_of_step(full, 500, "auto", "simplex") > prices[1]
-    assert f"L-BFGS, {steps[0]} steps at most" in compress(full, size=5, refine=True, rng=0).remark
+    assert f"L-BFGS, at most {steps[0]} steps" in compress(full, size=5, refine=True, rng=0).remark
 
 
 def test_steps_that_nobody_would_wait_for_are_taken_only_if_asked_for(monkeypatch):
     monkeypatch.setattr(module, "PATIENCE", 0.0)
     stays, moves = (compress(cloud(), Gaussian(0.5), size=8, refine=refine, rng=0) for refine in (True, 5))
-    assert stays.remark.startswith("not moved by L-BFGS, of which a step would take ")
+    assert stays.remark.startswith("not moved by L-BFGS, since a step takes about ")
     assert stays.indices is not None
-    assert moves.remark.startswith("moved by L-BFGS, 5 steps at most")
+    assert moves.remark.startswith("moved by L-BFGS, at most 5 steps")
 
 
 def test_moving_tells_its_progress():

@@ -191,7 +191,7 @@ def test_of_one_distinct_row_nothing_is_lost():
 
 
 def test_a_tolerance_beyond_any_bandwidth_is_told():
-    with pytest.warns(NotReachedWarning, match="give more atoms, or a larger tol"):
+    with pytest.warns(NotReachedWarning, match="raise the number of atoms or tol"):
         small = compress(clumps(300, 2), size=1, tol=1e-9, rng=0)
     assert small.resolution is None
 
@@ -199,9 +199,9 @@ def test_a_tolerance_beyond_any_bandwidth_is_told():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"kernel": Gaussian(1.0), "size": 3, "tol": 0.1}, r"determine the third: .* got size=3 and tol=0.1"),
+        ({"kernel": Gaussian(1.0), "size": 3, "tol": 0.1}, r"determine the third: .* omit one of size=3 and tol=0.1"),
         ({"kernel": Gaussian(1.0)}, "so give size or tol"),
-        ({"kernel": FunctionKernel("rbf", gamma=1.0), "size": 3, "tol": 0.1}, "has .*got size=3"),
+        ({"kernel": FunctionKernel("rbf", gamma=1.0), "size": 3, "tol": 0.1}, "has .*omit one of size=3"),
         ({"size": 3, "tol": 0.0}, "tol must be above 0"),
         ({"size": 31, "tol": 0.1}, "size must be"),
     ],

@@ -264,7 +264,9 @@ class OnDevice:
 
 
 def test_what_does_not_run_on_a_gpu_says_so():
-    with pytest.raises(TypeError, match=r"X is an array on a GPU, where this does not run; bring it to the processor \(X\.get\(\)"):
+    with pytest.raises(
+        TypeError, match=r"X is an array on a GPU, which is not supported here; copy it to the processor \(X\.get\(\)"
+    ):
         _validate.points(OnDevice(), "X")
 
 
@@ -283,7 +285,7 @@ ODD_ARRAYS = {
     "text": (np.array([["a", "b"]]), "must hold numbers, got dtype <U1"),
     "dates": (np.array([["2026-01-01"]], "M8[D]"), "must hold numbers, got dtype datetime64"),
     "structured": (np.zeros(3, [("a", float), ("b", float)]), "must hold numbers, got dtype"),
-    "merged": (np.array([[2**63 - 1], [2**63 - 2]]), "must hold integers that float64 keeps apart"),
+    "merged": (np.array([[2**63 - 1], [2**63 - 2]]), "must hold integers that are distinct in float64"),
     "large": (np.full((2, 2), 1e20), r"largest absolute value of data must be between 1e-15 and 1e\+15"),
     "zeros": (np.array([[1.0, 2.0], [0.0, 0.0]]), "must not contain rows of zeros with metric='cosine'"),
 }

@@ -193,7 +193,7 @@ def test_a_distance_has_an_interval_and_what_chance_allows():
     assert moved.interval[0] > 0
     assert moved.distance > moved.chance
     assert moved.effect_size > none.effect_size >= 0
-    assert "DRIFT" in str(moved)
+    assert "Drift detected" in str(moved)
     assert "no drift" in str(none)
 
 

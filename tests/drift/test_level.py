@@ -8,6 +8,7 @@ from reduset import compress
 from reduset.drift import DriftTest, two_sample
 from reduset.drift.comparison import stored
 from reduset.drift.reference import StoredReference
+from reduset.drift.registry import chosen_statistics
 from reduset.drift.result import DriftResult
 from reduset.drift.sample import Sample
 
@@ -47,7 +48,7 @@ def test_stored_references_hold_the_level(law, count):
         reference = StoredReference.of(Sample.checked(LAWS[law](rng, 5000)), 48, "robust", True, rng)
         for j in range(8):
             new = Sample.checked(LAWS[law](rng, count))
-            found.append(DriftResult.of(stored(reference, new, 99, 8 * k + j), 0.05, 0).p_value)
+            found.append(DriftResult.of(stored(reference, new, 99, chosen_statistics(None), 8 * k + j), 0.05, 0).p_value)
     assert holds(found, 0.05)
     assert holds(found, 0.3)
 

@@ -134,7 +134,7 @@ def test_columns_of_frames_have_names_and_keep_their_order():
 
 def test_a_table_without_its_groups_is_told_of_the_parameter():
     table = pd.DataFrame(np.ones((4, 2)), columns=["x", "y"])
-    with pytest.raises(ValueError, match=r"group= a column's name or a label a row"):
+    with pytest.raises(ValueError, match=r"group= the name of a column, or a label for each row"):
         clone(SMALL).fit(table)
     with pytest.raises(ValueError, match=r"group='bag' must be one of the columns \['x', 'y'\]"):
         clone(SMALL).set_params(group="bag").fit(table)

@@ -85,9 +85,7 @@ def test_weights_of_rows_lie_where_the_rows_do():
     w[:100] = 0
     there = compress(cupy.asarray(X), Gaussian(1.0), size=30, sample_weight=cupy.asarray(w), rng=0)
     assert_same(compress(X, Gaussian(1.0), size=30, sample_weight=w, rng=0), there)
-    with pytest.raises(
-        ValueError, match=r"sample_weight must lie on the GPU that the rows lie on, .* send it there \(cupy\.asarray"
-    ):
+    with pytest.raises(ValueError, match=r"sample_weight must be on the GPU of the rows, .* copy it to the GPU \(cupy\.asarray"):
         compress(cupy.asarray(X), size=30, sample_weight=w)
     with pytest.raises(ValueError, match=r"sample_weight .*got one on a GPU"):
         compress(X, size=30, sample_weight=cupy.asarray(w))

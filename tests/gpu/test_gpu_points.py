@@ -5,7 +5,7 @@ import pytest
 
 from reduset import Gaussian, KernelMean, Laplacian, Matern, Student, compress
 from reduset._engine import DevicePoints, Frame, cluster_sums, fourier_sums, nearest
-from reduset._engine.cuda import chunks, sums, waves
+from reduset._engine.cuda import chunks, fourier, sums
 from reduset._engine.distances import CITYBLOCK, SQUARED
 from reduset._validate import rows as _rows
 
@@ -112,7 +112,7 @@ def test_no_number_of_blocks_changes_a_bit(monkeypatch, entries):
         return [there(Q, "double"), there.log_density(Q, "double"), there.gradient(Q), there(Q), waved]
 
     before = found()
-    for module, name in ((sums, "ENTRIES"), (sums, "PARTS"), (waves, "ENTRIES")):
+    for module, name in ((sums, "ENTRIES"), (sums, "PART_ENTRIES"), (fourier, "ENTRIES")):
         monkeypatch.setattr(module, name, entries)
     for one, two in zip(before, found(), strict=True):
         assert np.array_equal(one, two)
@@ -199,7 +199,7 @@ def test_points_there_are_taken_like_an_array_and_never_all_by_accident():
     np.testing.assert_array_equal(there[:, 1], X[:, 1])
     np.testing.assert_array_equal(there.min(axis=0), X.min(axis=0))
     assert there.max() == X.max()
-    with pytest.raises(TypeError, match="X is an array on a GPU, where this does not run"):
+    with pytest.raises(TypeError, match="X is an array on a GPU, which is not supported here"):
         np.asarray(there)
 
 

@@ -6,7 +6,7 @@ import pytest
 import reduset
 from reduset import Gaussian, KernelMean, Laplacian, compress
 from reduset._engine import Frame, cluster_sums, device, fourier_sums, nearest
-from reduset._engine.cuda import cells, sums, waves
+from reduset._engine.cuda import fourier, sums
 from reduset._engine.cuda import nearest as near
 
 pytestmark = pytest.mark.gpu
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.gpu
 def sent(monkeypatch):
     """All work is sent, a thousand rows at a time or so."""
     monkeypatch.setitem(device.LEAST_PAIRS, "cuda", 1)
-    for module in (sums, waves, near, cells):
+    for module in (sums, fourier, near):
         monkeypatch.setattr(module, "ENTRIES", 1 << 15)
     reduset.set_device("cuda")
     yield
@@ -74,7 +74,7 @@ def test_auto_sends_what_is_worth_it(monkeypatch):
     reduset.set_device("auto")
     try:
         monkeypatch.setitem(device.LEAST_PAIRS, "auto", 10**6)
-        assert device.goes_to_card(np.zeros((2000, 3)), np.zeros((1000, 3)))
-        assert not device.goes_to_card(np.zeros((2000, 3)), np.zeros((10, 3)))
+        assert device.uses_gpu(np.zeros((2000, 3)), np.zeros((1000, 3)))
+        assert not device.uses_gpu(np.zeros((2000, 3)), np.zeros((10, 3)))
     finally:
         reduset.set_device(None)

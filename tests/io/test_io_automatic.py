@@ -108,7 +108,7 @@ def test_a_sketch_of_a_table_has_transformed_distances_and_raw_rows(tmp_path):
     np.testing.assert_array_equal(small.weights, same.weights)
     assert any(note.startswith("FCS: logicle transform") for note in small.notes)
     assert "FCS: logicle transform" in str(small)
-    assert "are of the transformed values; rows are kept as they were read" in str(small)
+    assert "are of the transformed values; kept rows have the values of the file" in str(small)
     np.testing.assert_array_equal(small.to_frame()[list(DYES)].to_numpy(), raw.values[small.indices])
     assert np.abs(raw.values).max() > 1000  # the table given stays as it was
 

@@ -49,7 +49,7 @@ def test_the_command_follows_links_and_keeps_what_is_read(tmp_path, capsys):
     io.write_rows(rows, ["a"], ROWS[:50])
     link.symlink_to(rows)
     assert run(["sketch", str(rows), "--size", "5", "-o", str(link)]) == 2
-    assert "is an input, and would be lost" in capsys.readouterr().err
+    assert "is an input, and would be overwritten" in capsys.readouterr().err
     link.unlink()
     link.symlink_to(tmp_path / "real.csv")
     assert run(["sketch", str(rows), "--size", "5", "-q", "-o", str(link)]) == 0

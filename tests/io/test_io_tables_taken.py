@@ -46,7 +46,7 @@ def test_the_weights_of_a_table_count(frame):
     streams[0].partial_fit(table)
     streams[1].partial_fit(ROWS, sample_weight=frame["mass"])
     same(streams[0].result(), streams[1].result())
-    with pytest.raises(ValueError, match=r"X is a table with weights, which are not taken here; pass X\.values"):
+    with pytest.raises(ValueError, match=r"X is a table with weights, which are not supported here; pass X\.values"):
         SparseMeanShift(bandwidth=1.0).fit(table)
     assert SparseMeanShift(bandwidth=1.0).fit(io.as_table(frame, columns=["a", "b"])).labels_.shape == (300,)
 

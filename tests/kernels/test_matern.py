@@ -12,7 +12,7 @@ from cases import cloud
 from reduset import KernelMean, Matern, compress
 from reduset.cohort import CohortMap
 from reduset.density import SparseKernelDensity
-from reduset.kernels.matern import REACH
+from reduset.kernels.matern import MAX_DISTANCE
 from reduset.kernels.registry import kernel_from
 from reduset.spectral import ReducedKernelPCA
 from stream_cases import assert_within, mixture, streamed
@@ -44,10 +44,10 @@ def test_the_table_is_the_closed_form_and_its_slope(smoothness):
 @SMOOTHNESS
 def test_a_density_far_from_its_points_is_known_by_its_logarithm(smoothness):
     kernel = Matern(0.5, smoothness=smoothness)
-    Q = np.array([[10.0], [1e3], [1e6], [0.1 * REACH]])
+    Q = np.array([[10.0], [1e3], [1e6], [0.1 * MAX_DISTANCE]])
     expected = reference.log_bump(kernel, Q, np.zeros((1, 1)))[:, 0]
     np.testing.assert_allclose(kernel.log_sums(np.zeros((1, 1)), np.ones(1), Q), expected, rtol=1e-12)
-    beyond = kernel.log_sums(np.zeros((1, 1)), np.ones(1), np.array([[REACH], [1e3 * REACH]]))
+    beyond = kernel.log_sums(np.zeros((1, 1)), np.ones(1), np.array([[MAX_DISTANCE], [1e3 * MAX_DISTANCE]]))
     assert np.isfinite(beyond).all()
     assert expected[-1] > beyond[0] > beyond[1]
 

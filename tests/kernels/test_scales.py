@@ -5,7 +5,7 @@ import pytest
 from dask import array as dask_array
 
 from archive_cases import reseal
-from reduset import Gaussian, KernelMean, Laplacian, Matern, Mixture, Model, Student, bandwidth, compress, distributed
+from reduset import Gaussian, KernelMean, Laplacian, Matern, Mixture, Model, Student, bandwidth, compress
 from reduset.certificate.by_frequencies import FrequencyProbe
 from reduset.cohort import CohortMap
 from reduset.density import SparseKernelDensity
@@ -151,7 +151,7 @@ def test_an_open_bandwidth_is_the_median_distance():
     assert Gaussian(scales="robust").resolve(X) == Gaussian("median", scales="robust").resolve(X)
     assert Laplacian() == Laplacian(None)
     for read in (lambda kernel: kernel.width, lambda kernel: kernel.log_peak(2) + kernel.density_log_peak(2)):
-        with pytest.raises(ValueError, match=r"bandwidth is left open; it needs data: use KernelMean.from_samples"):
+        with pytest.raises(ValueError, match=r"bandwidth is not set; it needs data: use KernelMean.from_samples"):
             read(Gaussian())
     with pytest.raises(ValueError, match=r"scales are still the rule 'robust'; they need data"):
         Gaussian(1.0, scales="robust").noise(3, 2, np.random.default_rng(0))
@@ -216,7 +216,7 @@ def test_a_stream_takes_scales_from_its_first_rows_and_keeps_them(tmp_path):
 
 def test_partitions_share_scales():
     X = table(1200)
-    small = distributed.compress(dask_array.from_array(X, chunks=(300, 3)), Gaussian(scales="robust"), size=20, rng=0)
+    small = compress(dask_array.from_array(X, chunks=(300, 3)), Gaussian(scales="robust"), size=20, rng=0)
     ranges = bandwidth.column_scales(X)
     np.testing.assert_allclose(small.mean.kernel.scales, ranges, rtol=0.2)
     assert small.certificate.relative_error < 0.1

@@ -212,7 +212,7 @@ def test_the_result_says_what_it_is_in_plain_words():
 
 
 def test_options_go_to_the_mean_shift():
-    with pytest.warns(NotReachedWarning, match="was not reached with 2 atoms, which leave an error"):
+    with pytest.warns(NotReachedWarning, match="was not reached with 2 atoms; the error is"):
         assert cut(noisy(), tol=0.03, max_size=2).count <= 2
 
 

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 CACHED = """
 import numpy as np
 from reduset import Gaussian, compress
-from reduset._engine import balance, factor, farthest, leaves, neighbours, profile, shadows, tiles, waves
+from reduset._engine import balance, factor, farthest, fourier, leaves, neighbours, profile, shadows, tiles
 
 X = np.random.default_rng(0).normal(size=(6000, 3))
 for select in ("kcenter", "kmeans", "thinning", "shadow"):
@@ -28,7 +28,7 @@ for select in ("kcenter", "kmeans", "thinning", "shadow"):
 small.mean(np.zeros((2, 3))), small.mean.gradient(np.zeros((2, 3)))
 missed = [
     f"{module.__name__}.{name}"
-    for module in (balance, factor, farthest, leaves, neighbours, profile, shadows, tiles, waves)
+    for module in (balance, factor, farthest, fourier, leaves, neighbours, profile, shadows, tiles)
     for name, function in vars(module).items()
     if hasattr(function, "stats") and sum(function.stats.cache_misses.values())
 ]

@@ -116,7 +116,7 @@ def test_a_profile_of_a_compression_at_a_given_bandwidth_marks_that_bandwidth():
     whole = compress(full, size=300, select="kcenter", rng=0)  # nothing lost, and no random rows to compare with
     labels = [line.get_label() for line in ProfileDisplay.from_compression(whole).plot().ax_.lines]
     assert "300 random rows" not in labels
-    with pytest.raises(ValueError, match="this result knows the error at its own scale only"):
+    with pytest.raises(ValueError, match="profile is not available for this result"):
         ProfileDisplay.from_compression(compress(KernelMean(full.atoms, full.weights, FunctionKernel("rbf")), size=3, rng=0))
 
 

@@ -85,12 +85,12 @@ def test_no_update_raises_the_local_error(seed, d, shape, other, shared, spread,
         errors = [reference.local_error(f, groups, i, *fitted(here, i, many)) for i in range(start.size)]
         assert (np.array(errors) <= np.array(best) + 1e-9 * scale).all()
         best = errors
-        Mixture(np.ones(start.size), here.few.means, here.few.covariances)  # every one a covariance
+        Mixture(np.ones(start.size), here.reduced.means, here.reduced.covariances)  # every one a covariance
 
 
 def fitted(here, i, many):
     """The i-th component of a standing with its best weight."""
-    few = here.few
+    few = here.reduced
     unit = np.exp(log_squares(few.covariances, many.dimension) - many.log_unit)
     return here.moments.total[i] / unit[i], few.means[i], few.covariances[i]
 
@@ -105,7 +105,7 @@ def test_the_energies_are_what_the_pairs_explain(shape, other, shared):
     groups = any_groups(rng, 12, 3)
     fit, start, many = begun(f, groups, other)
     here = fit.step(fit.begin(start))
-    np.testing.assert_allclose(here.energy + 2 * many.log_unit, explained(f, groups, here.few), rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(here.energy + 2 * many.log_unit, explained(f, groups, here.reduced), rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.covering_cases
@@ -123,7 +123,7 @@ def test_where_the_updates_settle_no_small_change_explains_more(shape, other, sh
         here = fit.step(here)
 
     def energy(u):
-        return -explained(f, groups, moved(here.few, u, other))[0]
+        return -explained(f, groups, moved(here.reduced, u, other))[0]
 
     count = 2 + {"spherical": 1, "diag": 2, "full": 3}[other]
     slopes = [(energy(1e-4 * e) - energy(-1e-4 * e)) / 2e-4 for e in np.eye(count)]
@@ -153,12 +153,12 @@ def test_a_spherical_step_is_the_closed_form_of_the_paper(d):
     here = fit.begin(start)
     for _ in range(3):
         before, here = here, fit.step(here)
-        t, wide = before.few.means[0], before.few.covariances[0]
+        t, wide = before.reduced.means[0], before.reduced.covariances[0]
         q = f.weights * np.exp(-np.square(t - f.means).sum(axis=1) / (2 * (h2 + wide)))
         q /= q.sum()
         V = q @ np.square(f.means - q @ f.means).sum(axis=1) / d
-        np.testing.assert_allclose(here.few.means[0], q @ f.means, rtol=1e-10, atol=1e-12)
-        assert here.few.covariances[0] == pytest.approx(V + np.sqrt(h2**2 + V**2), rel=1e-11)
+        np.testing.assert_allclose(here.reduced.means[0], q @ f.means, rtol=1e-10, atol=1e-12)
+        assert here.reduced.covariances[0] == pytest.approx(V + np.sqrt(h2**2 + V**2), rel=1e-11)
 
 
 @EVERY_SHAPE
@@ -282,7 +282,7 @@ def test_the_best_of_a_group_over_its_mass_is_the_best_representative(shape):
     here = fit.begin(start)
     for _ in range(200):
         here = fit.step(here)
-    found = fit.run(here.few)
+    found = fit.run(here.reduced)
     pieces = [Mixture([1.0], f.means[j : j + 1], f.covariances[j : j + 1]) for j in range(8)]
 
     def distortion(weight, few):

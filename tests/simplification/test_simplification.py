@@ -274,7 +274,7 @@ def test_a_smaller_radius_has_more_groups_from_one_to_all():
 
 
 def test_a_radius_that_asks_for_too_many_groups_is_refused(monkeypatch):
-    monkeypatch.setattr(grouping, "MOST_CENTRES", 100)
+    monkeypatch.setattr(grouping, "MAX_CENTRES", 100)
     f = many(300)
     assert grouping.by_radius(f.means, f.weights, 1.0).max() < 100
     with pytest.raises(ValueError, match="radius must be large enough for 100 groups, 1e-09 is not: they reach"):

@@ -48,7 +48,7 @@ def test_groups_that_empty_begin_anew_and_are_counted():
         assert set(found.groups) <= set(range(12))
         counted += found.reseeded
         if found.reseeded:
-            assert f"{found.reseeded} groups emptied and were begun anew" in str(found)
+            assert f"{found.reseeded} empty groups were restarted" in str(found)
     assert counted > 0
 
 
@@ -128,7 +128,7 @@ def test_a_norm_that_no_sample_can_tell_from_zero_is_said(monkeypatch):
     monkeypatch.setattr(l2_error, "LARGEST_SIGNED", 1000)
     monkeypatch.setattr(l2_error, "SECONDS", 1e-9)
     with pytest.raises(
-        ValueError, match=r"cancel to what rounding or sampling leaves; .* simplify at most 1,000 components at a time"
+        ValueError, match=r"cancel up to rounding or sampling errors; .* simplify at most 1,000 components at a time"
     ):
         simplify(f, 8, rng=0)
 
@@ -283,7 +283,7 @@ def test_components_without_weight_are_told():
     f = Mixture(np.full(41, 1 / 41), means, np.full(41, 1.0))
     found = simplify(f, 12, rng=0)
     assert found.idle == (found.mixture.weights == 0).sum()
-    assert (f"{found.idle} components have come to weigh nothing" in str(found)) == (found.idle > 0)
+    assert (f"{found.idle} components have weight 0" in str(found)) == (found.idle > 0)
 
 
 # -- far apart ------------------------------------------------------------------------------------------------------------

@@ -314,7 +314,7 @@ def test_encoding_and_scales_can_be_switched_off():
     np.testing.assert_allclose(numbers.mean.kernel.scales, frame[["income", "age"]].std(ddof=0), rtol=1e-6)
     plain = sketch(frame[["age"]], 100, scales=None, rng=0)
     assert plain.mean.kernel.scales is None
-    with pytest.raises(ValueError, match="scales goes with kernel=None"):
+    with pytest.raises(ValueError, match="scales needs kernel=None"):
         sketch(frame[["age"]], 100, kernel=Gaussian(1.0), scales="robust")
 
 

@@ -312,7 +312,7 @@ def test_a_result_says_what_it_is():
     X, y = data("moons")
     text = str(compress_svm(fitted("SVC of two classes"), size=9, X=X, y=y, rng=0, polish=5))
     assert text.startswith("CompressedSVC: ")
-    for words in ("→ 9 bumps in 2-D, by ", "decision values changed by", "labels changed on", "score", "relative error"):
+    for words in ("→ 9 Gaussians in 2-D, by ", "decision values changed by", "labels changed on", "score", "relative error"):
         assert words in text
     assert "labels" not in str(shrunk("SVR"))
     assert repr(CompressedSVR()) == str(CompressedSVR()) == "CompressedSVR()"

@@ -62,7 +62,7 @@ def test_what_cannot_be_compressed_is_refused_with_the_way_out(model, error, mes
         ({"size": 3, "X": X[:, :1]}, ValueError, "X must have 2 columns"),
         ({"size": 3, "X": X[0]}, ValueError, "X must have two dimensions"),
         ({"size": 3, "X": np.full((3, 2), np.nan)}, ValueError, "X must be finite"),
-        ({"size": 3, "y": y}, ValueError, "y goes with X"),
+        ({"size": 3, "y": y}, ValueError, "y needs X, got X=None"),
         ({"size": 3, "X": X, "y": y[:-1]}, ValueError, "y must have shape"),
         ({"size": 3, "rng": "seed"}, TypeError, "rng must be None"),
         ({"size": 3, "progress": 3}, TypeError, "progress must be"),

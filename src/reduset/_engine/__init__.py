@@ -1,4 +1,4 @@
-"""The only place that knows about speed: compiled loops over blocks, in bounded memory. Other packages import from here, not below.
+"""The compute engine: compiled loops over blocks, in bounded memory. Other packages import from here, not from the modules below.
 
 May import: `_types`, `_messages`. To run on another device, implement the functions of this first table (n points, m queries, d
 dimensions):
@@ -6,62 +6,63 @@ dimensions):
 ==================== ==================================================================== ================ ======================
 primitive            what it computes                                                     result           cost
 ==================== ==================================================================== ================ ======================
-kernel_sums          Σᵢ wᵢ φ(xᵢ, q); by a product's `Profile` also ⟨f, φ(·, q)⟩            (m,)             n·m·d
+kernel_sums          Σᵢ wᵢ φ(xᵢ, q); with the `Profile` of a product also ⟨f, φ(·, q)⟩    (m,)             n·m·d
 gradient_sums        the same and Σᵢ wᵢ ∇φ(xᵢ, q)                                         (m,), (m, d)     n·m·d
 log_sums             log Σᵢ wᵢ φ(xᵢ, q), without underflow                                (m,)             n·m·d
 LeafSums             the same to a given relative error, leaves near q point by point     (m,)             n·m·d/128 + near
-gram, gram_by_rows   φ(xᵢ, yⱼ) at once, or by the row as it is asked for                  (n, m); (n,)     n·m·d; n·d a row
-KernelMaps           Σⱼ φ(xᵢ, cⱼ) Aⱼₖ for all k at once; `product_matrix` the values        (n, p); (n, m)   n·m·(d + p)
+gram, gram_by_rows   φ(xᵢ, yⱼ) as a matrix, or one row at a time on request               (n, m); (n,)     n·m·d; n·d a row
+KernelMaps           Σⱼ φ(xᵢ, cⱼ) Aⱼₖ for all k at once; `product_matrix` the values      (n, p); (n, m)   n·m·(d + p)
 gram_blocks          φ(xᵢ, yⱼ) for many bandwidths, block by block of rows                to `UseGram`     n·m·(d + bandwidths)
-fourier_sums            Σᵢ wᵢ exp(i ω·xᵢ) on s ladders ω, 2ω, 4ω, …                           (s, rungs)       n·s·(d + rungs)
-distance_histograms       how much weight is how far from q (at `distance_nodes`)                   (m, bins)        n·m·d
-build_leaves                 points sorted into boxes, which the next four look into              `Leaves`         n·(d + log n)
-leaf_order                the same boxes, of any length, as an order of the rows               rows, starts     n·(d + log n)
-nearest              each point's nearest atom and its distance; `nearest_by_block` by block  (n,), (n,)       n·m·d at worst
-assigned_distances             how far each point is from the centre that owns it                   (n,)             n·d
-FarthestFirst        the farthest-first traversal (k-centre), continued as wanted         (m,) rows, radii n·m·d at worst
-LazyCover            the same of long rows, `HostRows` or `DeviceRows`, by products       (m,) rows, radii n·m·d at worst
+fourier_sums         Σᵢ wᵢ exp(i ω·xᵢ) on s ladders of frequencies ω, 2ω, 4ω, …           (s, rungs)       n·s·(d + rungs)
+distance_histograms  histogram of the distances from q, with bin ends `distance_nodes`    (m, bins)        n·m·d
+build_leaves         points sorted into boxes, for the next four                          `Leaves`         n·(d + log n)
+leaf_order           the same boxes, of any length, as an order of the rows               rows, starts     n·(d + log n)
+nearest              nearest atom of each point and distance; also `nearest_by_block`     (n,), (n,)       n·m·d at worst
+assigned_distances   distance of each point to its assigned centre                        (n,)             n·d
+FarthestFirst        the farthest-first traversal (k-centre), which can be continued      (m,) rows, radii n·m·d at worst
+LazyCover            the same for long rows, `HostRows` or `DeviceRows`, by products      (m,) rows, radii n·m·d at worst
 shadow_centres       a greedy cover by balls, in the order of the rows                    rows, (n,)       n·m·d at worst
-rows_not_among           the rows that equal none of a few places                             rows             n·(d + log m)
-cluster_sums            Σ w and Σ w (x − c) over the points nearest to each centre c          (m,), (m, d)     as `nearest`
-LabelSums            Σ v by the label of each row, of many columns v                        (m,)             n
+rows_not_among       the rows that differ from all given points                           rows             n·(d + log m)
+cluster_sums         Σ w and Σ w (x − c) over the points nearest to each centre c         (m,), (m, d)     as `nearest`
+LabelSums            Σ v by the label of each row, for many columns v                     (m,)             n
 draw_seeds           the seeds of k-means++                                               (m,) rows        n·m·d
 equal_mass_strata    rows in strata of equal mass, cut along principal directions         rows, starts     n·d·log m
-exchange             which of a few rows of each of k strata, so that waves, moments and   (k,)             k·s·(d + rungs)
-                     deciles add up best to those of `ColumnGoals`
-balance_lists        which of each pair stays in kernel halving; `balance_products` of    (lists, pairs)   pairs²·d
-                     a Gram matrix
-Components           sums and moments of products of Gaussian components; `component_sums` and   (m,) … (m, d, d) n·m·d, n·m·d²,
-                     `component_logs` at points                                                                   n·m·d³
-WindowSums           quadratic statistics of the last rows of a stream, at several        (n,)             n·p
-                     lengths of window
-box_sums             how much of bumps lies in boxes, by tails of a law on a line, as       (m,)             n·m·d
-                     `normal_tail` is; `oblique_box_sums` of full covariances
-from_whitened       components from variables about a start; back by `whitened_gradients`   (m, d), (m, d²)  m·d³
+exchange             one of a few rows of each of k strata, so that Fourier sums, moments (k,)             k·s·(d + rungs)
+                     and deciles come nearest to their `ColumnGoals`
+balance_lists        the points kept from each pair in kernel halving; `balance_products` (lists, pairs)   pairs²·d
+                     from a Gram matrix
+Components           sums and moments of products of Gaussian components; at points       (m,) … (m, d, d) n·m·d, n·m·d²,
+                     `component_sums` and `component_logs`                                                 n·m·d³
+WindowSums           quadratic statistics of the last rows of a stream, for several       (n,)             n·p
+                     window lengths
+box_sums             integrals of kernel functions over boxes, from tail probabilities    (m,)             n·m·d
+                     like `normal_tail`; `oblique_box_sums` with full covariances
+from_whitened        components from unconstrained variables; gradients for these by      (m, d), (m, d²)  m·d³
+                     `whitened_gradients`
 ==================== ==================================================================== ================ ======================
 
-What these speak in: `Frame` (coordinates), `Profile` (a kernel's shape) by its metrics SQUARED, CITYBLOCK, SOFT_CITYBLOCK and
-families ROOT, LOGARITHM, TABLE, and whether it `has_single_products`; `Leaves`, `leaves_for`, `LeafCover`, `Moments`; covariances
-by `as_diagonal`, `as_full`, `is_shared`, `from_lower_rows`, `log_determinants`, `log_peaks`, LOG_2PI.
+**Types of arguments.** `Frame` holds coordinates. `Profile` holds the shape of a kernel: a metric (SQUARED, CITYBLOCK or
+SOFT_CITYBLOCK) and a family (ROOT, LOGARITHM or TABLE). `has_single_products` tests a profile. Trees use `Leaves`, `leaves_for`,
+`LeafCover` and `Moments`. Covariances use `as_diagonal`, `as_full`, `is_shared`, `from_lower_rows`, `log_determinants`, `log_peaks`
+and LOG_2PI.
 
-Rows outside of main memory are `BlockRows`: primitives that are marked `over_blocks` (by `add`) compute them block by
-block, `map_rows` and `each_column` do so for other functions, `held_rows` fetches rows that are needed repeatedly, and `in_blocks`
-and `in_memory` tell which they are.
+**Rows outside of main memory** are `BlockRows`. Primitives decorated with `over_blocks` (results combined by `add`) compute them
+block by block. `map_rows` and `each_column` do so for other functions. `held_rows` fetches rows that are needed repeatedly.
+`in_blocks` and `in_memory` test the kind of table.
 
-What stays with the processor, matrices of the atoms alone and the machine itself: `cholesky_dropping` and its `pivot_floor`,
-`Pursuit`, `order_by_energy`, `rows_by_weight`, `random_rows`, `valley_depths` between two groups of points, `columnwise_gram`,
-products of kernels of single columns; `blocks`, `row_blocks`, `run_all`, `single_threaded_blas`, `get_threads`, `set_threads`,
-`thread_limit`, `cached_property`, `physical_memory`, `costs`, how long it takes, and `report_compilation`, when one waits for the
-compiler.
+**On the processor only** are matrices of the atoms and the machine itself: `cholesky_dropping` with its `pivot_floor`, `Pursuit`,
+`order_by_energy`, `rows_by_weight`, `random_rows`, `valley_depths` between two groups of points, and `columnwise_gram`, a product
+kernel over columns. Threads use `blocks`, `row_blocks`, `run_all`, `single_threaded_blas`, `get_threads`, `set_threads` and
+`thread_limit`. Others are `cached_property`, `physical_memory`, `costs` (estimated seconds) and `report_compilation`, which reports
+when the compiler runs.
 
-Most of the first table goes to a GPU where points or queries lie on one, or are sent there (`set_device`, `get_device`). What lies
-there is `on_device`: rows as `DevicePoints`, of which `rows_of` and `column_of` take some, and at which a traversal looks as
-`rows_in_place`; anything as CuPy's by `as_cupy`, other numbers `to_device_of` values or
-`take_on_device` by an index, `array_module` the library,
-`device_of` the device. `as_given` gives results back in the library of the question, `to_numpy` here, and `require_cpu` refuses
-what only the processor computes.
+**On a GPU.** Most of the first table runs there if points or queries are on a GPU, or if `set_device` sends them (`get_device`).
+`on_device` tests for such arrays. Rows are `DevicePoints`; `rows_of` and `column_of` select from them, and `rows_in_place` prepares
+them for a traversal. `as_cupy` converts an array to CuPy, `to_device_of` moves small arrays, `take_on_device` takes entries by an
+index, `array_module` returns the library and `device_of` the device. `as_given` returns results in the caller's library, `to_numpy`
+in NumPy. `require_cpu` raises an error where only the processor is supported.
 
-A name is imported when it is first asked for: what only needs threads does not wait for the compiler.
+Names are imported on first use, so that code which only needs threads does not wait for the compiler.
 """
 
 from importlib import import_module
@@ -89,7 +90,7 @@ if TYPE_CHECKING:
         whitened_gradients,
     )
     from reduset._engine.cuda.arrays import as_cupy, as_given, on_device, require_cpu
-    from reduset._engine.cuda.depths import to_device_of
+    from reduset._engine.cuda.chunks import to_device_of
     from reduset._engine.cuda.device_rows import DeviceRows
     from reduset._engine.cuda.points import DevicePoints, column_of, device_of, rows_of, take_on_device
     from reduset._engine.device import get_device, set_device
@@ -175,7 +176,7 @@ _HOMES = {
     "covariances": "LOG_2PI as_diagonal as_full from_lower_rows from_whitened is_shared"
     " log_determinants log_peaks whitened_gradients",
     "cuda.arrays": "as_cupy as_given on_device require_cpu",
-    "cuda.depths": "to_device_of",
+    "cuda.chunks": "to_device_of",
     "cuda.device_rows": "DeviceRows",
     "cuda.points": "DevicePoints column_of device_of rows_of take_on_device",
     "device": "get_device set_device",

@@ -1,7 +1,7 @@
 """Elementary functions that LLVM can vectorise: exp, log, and sine with cosine.
 
-The C library's versions are called once a number and stop a loop from being vectorised; these are plain polynomials after
-an argument reduction, written for float32 and float64. Relative error: 1e-7 and 4e-16 or better.
+The C library computes one number per call, which prevents vectorisation. These functions are polynomials after an argument
+reduction, for float32 and float64. Relative error: 1e-7 and 4e-16 or better.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic, overload
 
-# Reassociation lets sums run in vector lanes. Finite numbers are assumed: input is checked before it comes here.
+# Reassociation allows sums in vector lanes. Finite numbers are assumed, because all input is validated first.
 FAST = {"reassoc", "contract", "arcp", "nsz"}
 
 
-# Coefficients, the highest power first.
+# Coefficients, highest power first.
 EXP_SINGLE = tuple(
     map(np.float32, (1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1))
 )
@@ -38,13 +38,13 @@ EXP_DOUBLE = (  # near-minimax on |r| ≤ ½ ln 2: error 3e-18
 )
 ATANH_SINGLE = tuple(np.float32(2.0 / odd) for odd in range(9, 0, -2))  # of s², for 2·atanh(s)/s
 ATANH_DOUBLE = tuple(2.0 / odd for odd in range(21, 0, -2))
-SINE = tuple((-1.0) ** k / math.factorial(2 * k + 1) for k in range(9, 0, -1))  # of x²; the first power is added apart
+SINE = tuple((-1.0) ** k / math.factorial(2 * k + 1) for k in range(9, 0, -1))  # of x²; the first power is added separately
 COSINE = tuple((-1.0) ** k / math.factorial(2 * k) for k in range(10, -1, -1))
 
 
 @intrinsic
 def _polynomial(typingctx: Any, coefficients: Any, x: Any) -> Any:
-    """The polynomial at x by Horner's rule, written out."""
+    """Evaluate the polynomial at x by Horner's rule, unrolled."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         value = builder.extract_value(args[0], 0)
@@ -56,7 +56,7 @@ def _polynomial(typingctx: Any, coefficients: Any, x: Any) -> Any:
 
 
 def _bits_as(source: Any, target: Any, kind: Any) -> Any:
-    """A function that reads the bits of one type as another's."""
+    """A function that reinterprets the bits of one type as another type."""
 
     @intrinsic
     def read(typingctx: Any, bits: Any) -> Any:
@@ -83,7 +83,7 @@ def _exp_minus(x):
         def single(x):
             y = -min(x, np.float32(87.0))
             n = np.floor(y * np.float32(1.4426950408889634) + np.float32(0.5))
-            r = y - n * np.float32(0.693359375)  # ln 2 in two parts: the first has few bits, so n * it is exact
+            r = y - n * np.float32(0.693359375)  # ln 2 in two parts; the first has few bits, so that its product with n is exact
             r = r + n * np.float32(2.12194440e-4)
             p = _polynomial(EXP_SINGLE, r) * r * r + r + np.float32(1.0)
             value = p * _as_float32((np.int32(n) + np.int32(127)) << np.int32(23))
@@ -109,7 +109,7 @@ def log_of(x):
 
 @overload(log_of, inline="always")
 def _log_of(x):
-    # x = 2^k·m with m in [√½, √2); log m = 2·atanh(s), s = (m - 1)/(m + 1), |s| < 0.172.
+    # x = 2^k·m with m in [√½, √2), and log m = 2·atanh(s) with s = (m - 1)/(m + 1), |s| < 0.172.
     if x == types.float32:
 
         def single(x):
@@ -131,9 +131,9 @@ def _log_of(x):
 
 @njit(inline="always")
 def turn(t: float) -> tuple[float, float]:
-    """(cos, sin) of 2πt, t counted in turns, so that the reduction is one exact subtraction."""
+    """(cos, sin) of 2πt. With t in turns, the argument reduction is one exact subtraction."""
     t = t - np.floor(t + 0.5)
-    x = math.pi * t  # in [-π/2, π/2]; the angle is 2x, reached by doubling at the end
+    x = math.pi * t  # in [-π/2, π/2]; the angle is 2x, computed by doubling at the end
     z = x * x
     s = _polynomial(SINE, z) * z * x + x
     c = _polynomial(COSINE, z)

@@ -1,7 +1,8 @@
 """Properties that are computed once, without a lock.
 
-That of the standard library holds one for all objects of a class while it computes, up to Python 3.11: a process that is forked
-meanwhile by another thread inherits it locked, and waits for ever. Two threads may compute a value twice, and see one of them.
+Up to Python 3.11, `functools.cached_property` holds one lock for all objects of a class while it computes. If another thread forks
+the process meanwhile, the child inherits the locked lock and waits forever. Here two threads may compute a value twice; both
+receive the same one.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ _ABSENT = object()
 
 
 class cached_property(functools.cached_property[T]):
-    """A method as a value that is computed when it is first asked for, and kept."""
+    """A property that is computed on first access and then stored."""
 
     def __get__(self, instance: Any, owner: type[Any] | None = None) -> Any:
-        """The value; the property itself where it is asked for of a class."""
+        """The value; the property itself if accessed on the class."""
         if instance is None or self.attrname is None:
             return self
         value = instance.__dict__.get(self.attrname, _ABSENT)

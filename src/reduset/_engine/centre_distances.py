@@ -1,9 +1,9 @@
-"""Distances of rows to centres, block by block of the rows: from differences, or in many dimensions from matrix products.
+"""Distances of rows to centres, one block of rows at a time: from differences, or in many dimensions from matrix products.
 
-|z − c|² = |z|² + |c|² − 2 z·c loses digits by as much as the lengths exceed the distances. Products are used where double precision
-suffices. Single precision costs half. It is used if the caller allows it (``single``) and lengths are so short that distances are
-off by about 1e-7; squared lengths are then still computed in double precision. Columns that are 0 in all centres are left out of
-the product, and so are columns in which all rows agree, such as the margins of images. O(n·m·d).
+|z − c|² = |z|² + |c|² − 2 z·c cancels digits if lengths exceed distances. Products are used if double precision suffices. Single
+precision costs half. It is used if the caller allows it (``single``) and lengths are so short that distances are off by about 1e-7;
+squared lengths are then still computed in double precision. The product omits columns that are 0 in all centres. It also omits
+columns that are constant over all rows, such as the margins of images. O(n·m·d).
 
 `Ranks` finds the nearest of several centres by products alone, on any device: z·a − |a|²/2 is largest for the nearest a.
 """
@@ -28,12 +28,12 @@ from reduset._engine.threads import row_blocks, run_all
 from reduset._engine.tiles import squared_distance_rows
 from reduset._types import Floats
 
-WITHIN_SINGLE = 1e18  # squares of coordinates, so that float32 holds their sums
-SINGLE, SURE = 2.0**-22, 1e-3  # the rounding of a product, and the share of a squared distance that it may be
+WITHIN_SINGLE = 1e18  # largest square of a coordinate, so that float32 holds the sums
+SINGLE_ROUNDING, MAX_ROUNDING = 2.0**-22, 1e-3  # rounding error of a product, and its largest ratio to a squared distance
 
 
 def array_module(values: Any) -> Any:
-    """NumPy or CuPy, whichever an array is of."""
+    """NumPy or CuPy, depending on the array."""
     if isinstance(values, np.ndarray):
         return np
     import cupy
@@ -43,12 +43,13 @@ def array_module(values: Any) -> Any:
 
 @dataclass(frozen=True)
 class Ranks:
-    """In float32, which is twice as quick. Where its rounding is no small part of a squared distance, in float64."""
+    """Nearest atoms by products in float32, twice as fast as float64. Rows with too large a rounding error are repeated in
+    float64."""
 
     atoms: Any  # (m, d), and half the squared lengths
     half: Any
-    single: tuple[Any, Any] | None  # none where float32 does not hold the squares
-    farthest: float  # length of an atom
+    single: tuple[Any, Any] | None  # None if float32 cannot hold the squares
+    farthest: float  # largest length of an atom
 
     @classmethod
     def of(cls, A: Any, unit: float) -> Ranks:
@@ -59,7 +60,7 @@ class Ranks:
         return cls(A, 0.5 * squares, single, float(np.sqrt(float(squares.max()))))
 
     def nearest(self, Z: Any) -> tuple[Any, Any]:
-        """(rows,) the nearest atom of each row of Z, and how far it is."""
+        """(rows,) the nearest atom of each row of Z, and its distance."""
         if self.single is None:
             return self._in_double(Z)
         xp, (atoms, half) = array_module(Z), self.single
@@ -67,11 +68,13 @@ class Ranks:
         scores -= half
         index = xp.argmax(scores, axis=1).astype(xp.int32)
         distance = _row_lengths(Z - self.atoms[index])
-        rounding = SINGLE * self.farthest * (self.farthest + _row_lengths(Z))
+        rounding = SINGLE_ROUNDING * self.farthest * (self.farthest + _row_lengths(Z))
         square = distance**2
-        unsure = xp.flatnonzero((rounding > SURE * square) | (square < 1 / WITHIN_SINGLE))  # the latter may be nothing in float32
-        if len(unsure):
-            index[unsure], distance[unsure] = self._in_double(Z[unsure])
+        uncertain = xp.flatnonzero(
+            (rounding > MAX_ROUNDING * square) | (square < 1 / WITHIN_SINGLE)
+        )  # float32 may round the latter to 0
+        if len(uncertain):
+            index[uncertain], distance[uncertain] = self._in_double(Z[uncertain])
         return index, distance
 
     def _in_double(self, Z: Any) -> tuple[Any, Any]:
@@ -89,9 +92,9 @@ Columns = NDArray[np.int64]
 
 
 def varying_columns(points: Floats) -> Columns:
-    """The columns in which not all rows are as the first."""
+    """The columns that are not constant."""
     constant = np.arange(points.shape[1])
-    for a, b in row_blocks(points, points.shape[1]):  # the first blocks leave few columns to look at in the others
+    for a, b in row_blocks(points, points.shape[1]):  # after the first blocks few columns are left to compare
         constant = constant[(points[a:b, constant] == points[0, constant]).all(axis=0)]
         if len(constant) == 0:
             break
@@ -99,14 +102,14 @@ def varying_columns(points: Floats) -> Columns:
 
 
 def is_packable(points: Floats, frame: Frame) -> bool:
-    """Whether coordinates can be taken from the points one by one, without a copy of all."""
+    """Whether coordinates can be computed one by one, without a copy of all points."""
     return isinstance(frame.matrix, float) and points.dtype.kind == "f" and points.flags.c_contiguous
 
 
 def packed(
     points: Floats, frame: Frame, columns: Columns, middle: NDArray[np.float64], dtype: type
 ) -> tuple[Floats, NDArray[np.float64]]:
-    """The columns of the frame's coordinates about ``middle``, (n, k), and squared lengths in all columns, (n,)."""
+    """The selected columns of the coordinates minus ``middle``, (n, k), and squared lengths over all columns, (n,)."""
     values: Floats = np.empty((len(points), len(columns)), dtype)
     squares = np.empty(len(points))
     _fill(points, frame, columns, middle, values, squares)
@@ -116,7 +119,7 @@ def packed(
 def packed_by_threads(
     points: Floats, frame: Frame, columns: Columns, middle: NDArray[np.float64], dtype: type
 ) -> tuple[Floats, NDArray[np.float64]]:
-    """The same of many points."""
+    """The same for many points, by several threads."""
     values: Floats = np.empty((len(points), len(columns)), dtype)
     squares = np.empty(len(points))
     parts = row_blocks(points, points.shape[1])
@@ -150,36 +153,38 @@ def _pack(points, columns, centre, scale, middle, values, squares):
 
 
 def assigned_distances(
-    points: Floats, centres: Floats, owners: NDArray[np.int64], frame: Frame, metric: int
+    points: Floats, centres: Floats, assignments: NDArray[np.int64], frame: Frame, metric: int
 ) -> NDArray[np.float64]:
-    """(n,) the distance of each point to the centre that owns it, 0 where none does (an owner below 0); by differences."""
+    """(n,) the distance of each point to its assigned centre, from differences; 0 for negative assignments."""
     if isinstance(points, BlockRows):
-        return points.map_rows(partial(_assigned_of_block, centres, frame, metric), owners)
+        return points.map_rows(partial(_assigned_distances_of_block, centres, frame, metric), assignments)
     out = np.empty(len(points))
     scale = abs(frame.matrix) if isinstance(frame.matrix, float) and points.dtype == centres.dtype == np.float64 else None
-    places = np.ascontiguousarray(centres if scale is not None else frame.apply(centres))
+    centre_rows = np.ascontiguousarray(centres if scale is not None else frame.apply(centres))
 
     def task(a: int, b: int) -> None:
-        here = np.ascontiguousarray(points[a:b]) if scale is not None else frame.apply(points[a:b])
-        _own_differences(here, places, owners[a:b], metric, out[a:b])
+        rows = np.ascontiguousarray(points[a:b]) if scale is not None else frame.apply(points[a:b])
+        _assigned_differences(rows, centre_rows, assignments[a:b], metric, out[a:b])
 
     run_all([partial(task, a, b) for a, b in row_blocks(points, points.shape[1])])
     return out if scale is None else out * scale ** (2 if metric == SQUARED else 1)
 
 
-def _assigned_of_block(centres: Floats, frame: Frame, metric: int, rows: Floats, owners: NDArray[np.int64]) -> NDArray[np.float64]:
-    return assigned_distances(rows, centres, owners, frame, metric)
+def _assigned_distances_of_block(
+    centres: Floats, frame: Frame, metric: int, rows: Floats, assignments: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    return assigned_distances(rows, centres, assignments, frame, metric)
 
 
 def has_single_products(profile: Profile, dimension: int) -> bool:
-    """Whether there are distances by products in single precision: of Gaussian bumps, and where they cost less."""
+    """Whether products in single precision apply: for Gaussian kernels, and in enough columns to be faster."""
     return profile.metric == SQUARED and profile.family == LINEAR and dimension >= MIXED_FROM
 
 
 class Centres:
     """Centres, and the distances of rows to them in coordinates of the frame times ``unit``.
 
-    What a product cancels is magnified by the ``widest`` stretch of the distances that comes after.
+    ``widest`` is the largest factor applied to distances later. It also magnifies the cancellation in products.
     """
 
     def __init__(
@@ -194,7 +199,7 @@ class Centres:
 
     @property
     def typical(self) -> float:
-        """The mean distance between two centres, by products in single precision."""
+        """The mean squared distance between two centres, by products in single precision."""
         return self._single.typical
 
     @cached_property
@@ -210,25 +215,25 @@ class Centres:
         return np.ascontiguousarray(self._Y.T)
 
     def distances(self, points: Floats, first: int = 0) -> Floats:
-        """(n, m − first) distances of the points to the centres from ``first`` on, in the precision that they were found in."""
-        found = self._single.distances(points, self._frame, self._magnified, first) if self._by_single else None
-        if found is None and self._by_products:
-            found = self._double.distances(points, self._frame, self._magnified, first)
-        if found is not None:
-            return found
+        """(n, m − first) distances of the points to the centres from ``first``, in the precision of the computation."""
+        result = self._single.distances(points, self._frame, self._magnified, first) if self._by_single else None
+        if result is None and self._by_products:
+            result = self._double.distances(points, self._frame, self._magnified, first)
+        if result is not None:
+            return result
         out = np.empty((len(points), len(self._Y) - first))
         _differences(self._frame.apply(points), self._columns, distances_at(self._profile.metric, np.float64), first, out)
         return out
 
 
 class _Products:
-    """Centres about their mean in one precision."""
+    """Centres minus their mean, in one precision."""
 
     def __init__(self, Y: NDArray[np.float64], dtype: Any, profile: Profile) -> None:
         self._dtype, self._family = dtype, profile.family
-        # about the frame's centre in double precision, which bears it; single precision gains by shorter rows
+        # In double precision relative to the frame's centre; single precision gains accuracy from shorter rows.
         self._middle = Y.mean(axis=0) if dtype == np.float32 else np.zeros(Y.shape[1])
-        # a root takes small distances from differences, in all columns
+        # The square root needs small distances from differences in all columns.
         self._columns = np.arange(Y.shape[1]) if self._family == ROOT else np.flatnonzero((Y != 0).any(axis=0))
         self._middle[np.delete(np.arange(Y.shape[1]), self._columns)] = 0.0
         self._rows, self._squares = packed(Y, Frame(np.zeros(Y.shape[1]), 1.0), self._columns, self._middle, dtype)
@@ -240,7 +245,7 @@ class _Products:
         return 2 * float(self._squares.mean())
 
     def distances(self, points: Floats, frame: Frame, magnified: float, first: int) -> Floats | None:
-        """The distances in this precision; None where they cannot be had in it."""
+        """The distances in this precision; None if the rounding error would be too large."""
         if self._longest * magnified > self._reach:
             return None
         P, lengths = packed(points, frame, self._columns, self._middle, self._dtype)
@@ -260,12 +265,12 @@ def _differences(P, Z, distances, first, out):
 
 
 @compiled(fastmath=FAST)
-def _own_differences(P, Y, owners, metric, out):
+def _assigned_differences(P, Y, assignments, metric, out):
     for i in range(len(P)):
         total = 0.0
-        if owners[i] >= 0:
+        if assignments[i] >= 0:
             p = P[i]
-            y = Y[owners[i]]
+            y = Y[assignments[i]]
             if metric == SQUARED:
                 for j in range(len(p)):
                     total += (p[j] - y[j]) * (p[j] - y[j])

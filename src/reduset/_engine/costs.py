@@ -1,14 +1,14 @@
-"""How long things take, roughly, on two cores: what a time budget is spent by.
+"""Estimated seconds of the main computations on two cores, for time budgets.
 
-Budgets are kept by estimates and not by a clock, so that the same seed gives the same result on any machine and on any day. The
-figures are of `benchmarks/RESULTS.md`'s machine; another is faster or slower by a factor, and keeps the budget up to it.
+Budgets use estimates instead of a clock, so that the same seed gives the same result on any machine. The constants were measured on
+the machine of `benchmarks/RESULTS.md`. On another machine, times differ by a factor.
 """
 
 from __future__ import annotations
 
-MANY = 40  # dimensions, from which on sums go by matrix products (`sums.BLAS_FROM`)
-FLOP = 4e-11  # of a factorisation in double precision
-START = 1e-4  # of a call into compiled code and back
+MANY = 40  # dimensions from which sums use matrix products (`sums.BLAS_FROM`)
+FLOP = 4e-11  # seconds of one operation of a factorisation in double precision
+START = 1e-4  # seconds to call compiled code and return
 
 
 def of_sums(points: int, queries: int, dimension: int) -> float:

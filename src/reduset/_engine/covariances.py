@@ -1,12 +1,13 @@
-"""Covariances of m components in d dimensions, and components as changes of given ones.
+"""Covariances of m components in d dimensions, and a parametrisation of components relative to given ones.
 
-The shape of the array is the kind: (m,) spherical, (m, d) diagonal, (m, d, d) full. Changes are in each component's own
+The shape of the array is the kind: (m,) spherical, (m, d) diagonal, (m, d, d) full. Changes use each component's whitened
 coordinates,
 
     t = t⁰ + L⁰u,        H = LLᵀ,        L = L⁰T,        T lower triangular, exp(v) on its diagonal and v below it,
 
-with the chain rule back. A component is one row: d numbers u, then the lower rows of v, which are held within ±widest. O(m·d³) for
-m components. With few components of their own covariances, calls cost most, so everything between two sums over pairs is one loop.
+and the chain rule converts gradients. A component is one row: d numbers u, then the lower rows of v, which are limited to ±widest.
+O(m·d³) for m components. With few components and separate covariances, function calls cost most. Everything between two sums over
+pairs is therefore one loop.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ LOG_2PI = float(np.log(2 * np.pi))
 
 
 def is_shared(covariances: Array) -> bool:
-    """Whether all covariances are one: stored once, or equal."""
+    """Whether all covariances are equal or stored once."""
     return covariances.strides[0] == 0 or len(covariances) == 1 or bool((covariances == covariances[0]).all())
 
 
@@ -33,7 +34,7 @@ def as_diagonal(covariances: Array, dimension: int) -> Array:
 
 
 def as_full(covariances: Array, dimension: int) -> Array:
-    """(m, d, d), whatever the kind."""
+    """(m, d, d), for any kind."""
     if covariances.ndim == 3:
         return covariances
     return as_diagonal(covariances, dimension)[:, :, None] * np.eye(dimension)
@@ -41,11 +42,11 @@ def as_full(covariances: Array, dimension: int) -> Array:
 
 @cache
 def _lower(dimension: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Of the entries of a matrix: where the lower rows are, flat; and for each entry its place in them."""
+    """Indices for lower rows: the flat positions of the lower entries, and for each matrix entry its position among these."""
     r, c = np.tril_indices(dimension)
-    place = np.empty((dimension, dimension), np.intp)
-    place[r, c] = place[c, r] = np.arange(len(r))
-    return r * dimension + c, place.ravel()
+    position = np.empty((dimension, dimension), np.intp)
+    position[r, c] = position[c, r] = np.arange(len(r))
+    return r * dimension + c, position.ravel()
 
 
 def lower_rows(matrices: Array) -> Array:
@@ -69,7 +70,7 @@ def log_determinants(covariances: Array, dimension: int) -> Array:
 
 
 def factors(covariances: Array, dimension: int) -> Array:
-    """What the loops take: (m, d, d) lower Cholesky factors, or (m, 1, d) roots, their diagonals as reciprocals."""
+    """Factors for the loops: lower Cholesky factors (m, d, d), or roots (m, 1, d). Diagonals hold reciprocals."""
     if covariances.ndim < 3:
         return np.ascontiguousarray(1 / np.sqrt(as_diagonal(covariances, dimension)))[:, None, :]
     L = np.linalg.cholesky(covariances)
@@ -84,8 +85,11 @@ def log_peaks(covariances: Array, dimension: int) -> Array:
 
 
 @compiled()
-def from_whitened(variables, means, root, widest, centres, factors, entries, even):
-    """From variables (m, d + e): centres (m, d), L (m, d, d), H (m, e) in lower rows, and ``even`` (m,): |H| / Π Hᵣᵣ, at most 1."""
+def from_whitened(variables, means, root, widest, centres, factors, entries, determinant_ratios):
+    """Components from variables (m, d + e): centres (m, d), L (m, d, d) and H (m, e) in lower rows.
+
+    ``determinant_ratios`` (m,) receives |H| / Π Hᵣᵣ, at most 1.
+    """
     m, d = means.shape
     T = np.zeros((d, d))
     for i in range(m):
@@ -99,7 +103,7 @@ def from_whitened(variables, means, root, widest, centres, factors, entries, eve
                 k += 1
             centres[i, r] = total
         k = 0
-        even[i] = 1.0
+        determinant_ratios[i] = 1.0
         for r in range(d):
             for c in range(r + 1):
                 total = 0.0
@@ -112,14 +116,14 @@ def from_whitened(variables, means, root, widest, centres, factors, entries, eve
                     total += factors[i, r, s] * factors[i, c, s]
                 entries[i, k] = total
                 k += 1
-            even[i] *= factors[i, r, r] ** 2 / total
+            determinant_ratios[i] *= factors[i, r, r] ** 2 / total
 
 
 @compiled()
 def whitened_gradients(root, factors, by_mean, by_covariance, out):
-    """The slopes by the variables, (m, d + e), from those by the mean (m, d) and the covariance (m, e), in lower rows.
+    """The gradient for the variables, (m, d + e), from the gradients for the mean (m, d) and the covariance (m, e) in lower rows.
 
-    ∂E/∂T = 2 L⁰ᵀ(∂E/∂H) L in its lower half, its diagonal times exp(v) = Lᵣᵣ/L⁰ᵣᵣ.
+    ∂E/∂T = 2 L⁰ᵀ(∂E/∂H) L in its lower half. Its diagonal is multiplied by exp(v) = Lᵣᵣ/L⁰ᵣᵣ.
     """
     m, d = by_mean.shape
     product = np.empty((d, d))

@@ -1,7 +1,7 @@
-"""Which device computes: the one that an array lies on; for arrays of the processor the one that was chosen.
+"""The device of a computation: the GPU that holds an array, or for arrays in main memory the device that was set.
 
-Nothing is sent anywhere unless `set_device` says so. What is sent is streamed (`cuda.chunks`), so that a table may be larger than
-the card's memory, and the answers come back to where the question came from.
+Arrays are sent to a GPU only after `set_device`. Rows are streamed (`cuda.chunks`), so that a table may exceed the GPU memory.
+Results return to the device of the query.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from reduset._engine.cuda.arrays import on_device
 from reduset._messages import did_you_mean
 
 DEVICES = ("cpu", "cuda", "auto")
-# pairs of points and queries, from which a launch, and the way there and back, costs less than it saves
+# Least number of point–query pairs for which the GPU is faster, transfers included.
 LEAST_PAIRS = {"cuda": 1 << 20, "auto": 1 << 24}
 
 _VARIABLE = "REDUSET_DEVICE"
@@ -22,72 +22,72 @@ _chosen: str | None = None
 
 
 def set_device(device: str | None) -> None:
-    """Where sums over arrays of the processor are computed from now on.
+    """Set the device for sums over arrays in main memory.
 
-    "cpu" here; "cuda" on the GPU, to which rows are streamed, all but the smallest sums; "auto" there where the work is worth the
-    way and a GPU is at hand. None returns to the default (``REDUSET_DEVICE``, or "cpu"). Arrays that lie on a GPU are worked on
-    there whatever is set.
+    "cpu" computes here. "cuda" streams rows to the GPU, for all but the smallest sums. "auto" uses the GPU if one is available and
+    the work is worth the transfer. None restores the default (``REDUSET_DEVICE``, or "cpu"). Arrays on a GPU are always processed
+    there.
     """
     global _chosen
     if device is not None:
-        _known(device, "device")
+        _checked(device, "device")
         if device == "cuda":
-            require_card()
+            require_gpu()
     _chosen = device
 
 
 def get_device() -> str:
-    """What was set."""
+    """The device that is set."""
     if _chosen is not None:
         return _chosen
-    return _known(os.environ.get(_VARIABLE, "cpu"), _VARIABLE)
+    return _checked(os.environ.get(_VARIABLE, "cpu"), _VARIABLE)
 
 
-def _known(device: Any, name: str) -> str:
+def _checked(device: Any, name: str) -> str:
     if device not in DEVICES:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, DEVICES))}; got {device!r}{did_you_mean(device, DEVICES)}")
     return str(device)
 
 
-def goes_to_card(points: Any, queries: Any, able: bool = True) -> bool:
-    """Whether a sum over points at queries is computed on a GPU: one of them lies there, or such work is sent there.
+def uses_gpu(points: Any, queries: Any, supported: bool = True) -> bool:
+    """Whether a sum over points at queries runs on a GPU: an array is there already, or the work is sent there.
 
-    What no kernel is ``able`` to do is not sent; of what lies there it is refused by whoever cannot do it.
+    Work that the GPU does not support (``supported`` False) is not sent. For arrays on a GPU, the GPU function raises an error.
     """
     if on_device(points) or on_device(queries):
         return True
     device = get_device()
-    if device == "cpu" or not able or len(points) * len(queries) < LEAST_PAIRS[device]:
+    if device == "cpu" or not supported or len(points) * len(queries) < LEAST_PAIRS[device]:
         return False
     if device == "auto":
-        return has_card()
-    require_card()
+        return has_gpu()
+    require_gpu()
     return True
 
 
 @cache
-def has_card() -> bool:
-    """Whether there is a GPU that CuPy can use."""
+def has_gpu() -> bool:
+    """Whether CuPy can use a GPU."""
     try:
         import cupy
 
         return bool(cupy.cuda.runtime.getDeviceCount() > 0)
-    except Exception:  # no library, no driver, no card
+    except Exception:  # no library, no driver or no GPU
         return False
 
 
-def require_card() -> None:
-    """Refuse to go on without a GPU, in one sentence."""
-    if has_card():
+def require_gpu() -> None:
+    """Raise an error without a usable GPU."""
+    if has_gpu():
         return
     try:
         import cupy
     except ImportError as error:
         raise ImportError("device 'cuda' needs cupy, not installed: pip install 'reduset[gpu]'; or use 'cpu'") from error
-    from reduset._engine.cuda.guard import DeviceError, in_words
+    from reduset._engine.cuda.guard import DeviceError, describe_error
 
     try:
         cupy.cuda.runtime.getDeviceCount()
     except cupy.cuda.runtime.CUDARuntimeError as error:
-        raise DeviceError(in_words(error)) from error
+        raise DeviceError(describe_error(error)) from error
     raise DeviceError("there is no GPU that CUDA can use; use 'cpu', or 'auto' where there may be none")

@@ -1,10 +1,10 @@
-"""The loops that turn coordinates into distances, and distances into exponents of the kernel. Each is called by its address.
+"""The loops that compute distances from coordinates and kernel exponents from distances. Each is called by its address.
 
-**Metrics.** A metric gives the distance t of two points; for `SQUARED` it is the squared distance. Points lie by columns:
-coordinate j of point i at ``Z[j·stride + i]``, whether they are a tile of many or a leaf.
+**Metrics.** A metric gives the distance t of two points; for `SQUARED` it is the squared distance. Points are stored by columns:
+coordinate j of point i is at ``Z[j·stride + i]``, for a tile as for a leaf.
 
-**Families.** A family gives the exponent of a distance, φ = exp(−exponent), and the pull of a point, the factor of z − q in the
-gradient. The exponent of the Gaussian is the distance itself. Its address is 0, and nothing is called.
+**Families.** A family gives the exponent of a distance, φ = exp(−exponent), and the pull of a point. The pull is the factor of z −
+q in the gradient. The exponent of the Gaussian is the distance itself. Its address is 0, and no loop is called.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ def _distance_arguments(real: Any) -> tuple[Any, ...]:
 
 @addressed(_distance_arguments)
 def _squared(Z, stride, count, d, query, t):
-    # by fours, so that t is written and read a quarter as often, and summed as `FarthestFirst` counts on; what is left over first
+    # Columns are added by fours, so that t is read and written a quarter as often. `FarthestFirst` relies on this order for its
+    # error bound. The one or two remaining columns come first.
     if d % 2 == 1:
         qa = query[0]
         for i in range(count):
@@ -101,26 +102,28 @@ _DISTANCES = {SQUARED: _squared, CITYBLOCK: _cityblock, SOFT_CITYBLOCK: _soft_ci
 
 
 def distances_at(metric: int, dtype: type) -> int:
-    """The address of the loop over distances of this metric, for coordinates of this type."""
+    """The address of the loop over distances in this metric, for coordinates of this type."""
     if metric == SOFT_CITYBLOCK and dtype is np.float32:
-        raise TypeError("the soft city-block metric has no loop in single precision: see Profile.in_single")
+        raise TypeError("the soft city-block metric does not support single precision, see Profile.in_single")
     return _DISTANCES[metric].at(dtype)
 
 
 @intrinsic
 def to_distances(typingctx: Any, distances: Any, Z: Any, start: Any, stride: Any, count: Any, query: Any, t: Any) -> Any:
-    """t[i] = the distance to ``query`` (d,) of the point whose coordinates are Z.ravel()[start + i + j·stride], for ``count``
-    points."""
+    """t[i] = the distance of point i to ``query`` (d,), for ``count`` points.
+
+    Coordinate j of point i is Z.ravel()[start + i + j·stride].
+    """
     require_rows(Z, query, t)
     if len({Z.dtype, query.dtype, t.dtype}) != 1:
-        raise TypingError(f"distances are of one precision: {Z}, {query}, {t}")
+        raise TypingError(f"Z, query and t must have one precision, got {Z}, {query}, {t}")
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         kinds = signature.args
         points, _ = array_of(context, builder, kinds[1], args[1])
         to, (d,) = array_of(context, builder, kinds[5], args[5])
-        found, _ = array_of(context, builder, kinds[6], args[6])
-        call(builder, args[0], [builder.gep(points, [args[2]]), args[3], args[4], d, to, found])
+        result, _ = array_of(context, builder, kinds[6], args[6])
+        call(builder, args[0], [builder.gep(points, [args[2]]), args[3], args[4], d, to, result])
         return context.get_dummy_value()
 
     return types.void(types.intp, Z, types.intp, types.intp, types.intp, query, t), codegen
@@ -128,8 +131,8 @@ def to_distances(typingctx: Any, distances: Any, Z: Any, start: Any, stride: Any
 
 LINEAR = 0  # t: the Gaussian (its frame holds the factor √½), and the Laplacian in city-block distance
 ROOT = 1  # √t: the Laplacian
-LOGARITHM = 2  # a·log(1 + t): the Student
-TABLE = 3  # a cubic spline of log(1 + √t): inner products without a fast closed form
+LOGARITHM = 2  # a·log(1 + t): the Student kernel
+TABLE = 3  # a cubic spline in log(1 + √t): inner products without a fast closed form
 
 
 def _exponent_arguments(real: Any) -> tuple[Any, ...]:
@@ -161,7 +164,7 @@ def _tabulated(t, count, exponent, table, knots, step):
         x = log_of(1.0 + np.sqrt(t[i])) / step
         k = min(np.int64(x), last)
         x -= k
-        if x > 1.0:  # beyond the table: the tail of its last knot, a power law
+        if x > 1.0:  # beyond the table, continue its last knot as a power function
             t[i] = table[2 * last + 2] + (x - 1.0) * step * table[2 * last + 3]
         else:  # cubic Hermite between two knots
             y = 1.0 - x
@@ -181,7 +184,7 @@ def _pull_of_linear(distance, t, count, exponent, table, knots, step):
 @addressed(_pull_arguments)
 def _pull_of_root(distance, t, count, exponent, table, knots, step):
     zero = type(exponent)(0)
-    for i in range(count):  # a Laplacian has a corner at its centre: its gradient there is taken as 0
+    for i in range(count):  # a Laplacian has no gradient at its centre; 0 is used there
         t[i] = t[i] / np.sqrt(distance[i]) if distance[i] > zero else zero
 
 
@@ -217,31 +220,31 @@ _PULLS = {LINEAR: _pull_of_linear, ROOT: _pull_of_root, LOGARITHM: _pull_of_loga
 
 
 def exponents_at(family: int, dtype: type) -> int:
-    """The address of the loop that turns distances of this type into exponents; 0 where they are exponents already."""
+    """The address of the loop that converts distances to exponents; 0 if they are equal."""
     return 0 if family == LINEAR else _address(_EXPONENTS[family], family, dtype)
 
 
 def pulls_at(family: int, dtype: type) -> int:
-    """The address of the loop that turns weighted values into pulls."""
+    """The address of the loop that converts weighted values to pulls."""
     return _address(_PULLS[family], family, dtype)
 
 
 def _address(loop: Addressed, family: int, dtype: type) -> int:
     if family == TABLE and dtype is np.float32:
-        raise TypeError("a table has no loop in single precision: see Profile.in_single")
+        raise TypeError("a table does not support single precision, see Profile.in_single")
     return loop.at(dtype)
 
 
 @intrinsic
 def to_exponents(typingctx: Any, exponents: Any, exponent: Any, table: Any, step: Any, t: Any, count: Any) -> Any:
-    """Turn the first ``count`` distances t into exponents, in place; ``exponents`` is not 0."""
+    """Convert the first ``count`` distances t to exponents, in place; ``exponents`` must not be 0."""
     require_rows(table, t)
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         kinds = signature.args
         knots, (number, _) = array_of(context, builder, kinds[2], args[2])
-        found, _ = array_of(context, builder, kinds[4], args[4])
-        call(builder, args[0], [found, args[5], args[1], knots, number, args[3]])
+        result, _ = array_of(context, builder, kinds[4], args[4])
+        call(builder, args[0], [result, args[5], args[1], knots, number, args[3]])
         return context.get_dummy_value()
 
     return types.void(types.intp, t.dtype, table, types.float64, t, types.intp), codegen
@@ -249,17 +252,17 @@ def to_exponents(typingctx: Any, exponents: Any, exponent: Any, table: Any, step
 
 @intrinsic
 def to_pulls(typingctx: Any, pulls: Any, exponent: Any, table: Any, step: Any, distance: Any, t: Any, count: Any) -> Any:
-    """Turn weighted values t at squared ``distance`` into t·2·d(exponent)/d(distance), the factors of z − q in the gradient."""
+    """Convert weighted values t to t·2·d(exponent)/d(distance), the factors of z − q in the gradient, for squared ``distance``."""
     require_rows(table, distance, t)
     if distance.dtype != t.dtype:
-        raise TypingError(f"pulls are of one precision: {distance}, {t}")
+        raise TypingError(f"distance and t must have one precision, got {distance}, {t}")
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         kinds = signature.args
         knots, (number, _) = array_of(context, builder, kinds[2], args[2])
         at, _ = array_of(context, builder, kinds[4], args[4])
-        found, _ = array_of(context, builder, kinds[5], args[5])
-        call(builder, args[0], [at, found, args[6], args[1], knots, number, args[3]])
+        result, _ = array_of(context, builder, kinds[5], args[5])
+        call(builder, args[0], [at, result, args[6], args[1], knots, number, args[3]])
         return context.get_dummy_value()
 
     return types.void(types.intp, t.dtype, table, types.float64, distance, t, types.intp), codegen

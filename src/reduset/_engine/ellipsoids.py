@@ -1,12 +1,11 @@
-"""The compiled loops of Gaussian components with covariances of their own: a tile of points or components, by columns.
+"""The compiled loops of Gaussian components with separate covariances: a tile of points or components, stored by columns.
 
 Points x against a component (t, S), S = LLᵀ: z = L⁻¹(x − t) by forward substitution, one vector operation over the tile for each
-entry of L, and exp(−½|z|²). Components (x, C) against a component (t, A): S = A + C differs from pair to pair, so the Cholesky
-factorisation itself runs in vectors, all pairs of a tile at once. O(d²) and O(d³/3) a pair; where covariances are diagonal, O(d).
+entry of L, and exp(−½|z|²). Components (x, C) against a component (t, A): S = A + C differs from pair to pair. The Cholesky
+factorisation itself is therefore vectorised over all pairs of a tile. O(d²) and O(d³/3) a pair; O(d) for diagonal covariances.
 
-Values are relative to the peak of the component in the tile: sqrt(|C|/|S|)·exp(−½|z|²) ≤ 1, so that nothing overflows however
-small or many-dimensional the components are. Diagonal factors come as one row (1, d), full ones as (d, d); in both the diagonal
-holds reciprocals.
+Values are relative to the peak of the component in the tile: sqrt(|C|/|S|)·exp(−½|z|²) ≤ 1. Nothing overflows, even for tiny
+components in many dimensions. Diagonal factors are one row (1, d), full factors are (d, d). Both hold reciprocals on the diagonal.
 """
 
 from __future__ import annotations
@@ -30,27 +29,27 @@ def _whiten(X, start, stop, centre, L, z, exponent):
         exponent[j] = 0.0
     for r in range(d):
         x = X[r, start:stop]
-        own = z[r, :count]
-        here = centre[r]
-        for j in range(len(own)):
-            own[j] = x[j] - here
+        values = z[r, :count]
+        middle = centre[r]
+        for j in range(len(values)):
+            values[j] = x[j] - middle
         if full:
             for c in range(r):
                 before = z[c, :count]
                 factor = L[r, c]
-                for j in range(len(own)):
-                    own[j] -= factor * before[j]
+                for j in range(len(values)):
+                    values[j] -= factor * before[j]
         scale = L[r, r] if full else L[0, r]
-        for j in range(len(own)):
-            own[j] *= scale
-            exponent[j] += 0.5 * own[j] * own[j]
+        for j in range(len(values)):
+            values[j] *= scale
+            exponent[j] += 0.5 * values[j] * values[j]
 
 
 @compiled(fastmath=FAST)
 def point_moments(X, weights, first, last, centres, L, order, out):
     """out[i] += Σⱼ a, and with order 2 Σⱼ a·z and Σⱼ a·zzᵀ (lower rows, or the diagonal); a = weight·exp(−½|z|²), z = L⁻¹(x − t).
 
-    Component i sees the columns first[i] to last[i] of X (d, n).
+    Component i uses the columns first[i] to last[i] of X (d, n).
     """
     d = X.shape[0]
     z = np.empty((d, TILE))
@@ -87,7 +86,7 @@ def point_moments(X, weights, first, last, centres, L, order, out):
 
 @njit(inline="always")
 def _pair_diagonal(X, C, start, stop, centre, A, u, s, exponent):
-    """u = S⁻¹(x − t), s = 1/S, exponent, and below u sqrt(|C|/|S|), for diagonal S = A + C."""
+    """For diagonal S = A + C: u = S⁻¹(x − t), s = 1/S, the exponent, and sqrt(|C|/|S|) in the last row of u."""
     d = X.shape[0]
     count = stop - start
     ratio = u[d, :count]
@@ -108,7 +107,10 @@ def _pair_diagonal(X, C, start, stop, centre, A, u, s, exponent):
 
 @njit(inline="always")
 def _pair_full(X, C, pivots, start, stop, centre, A, u, s, exponent):
-    """The same for full S, s its factor L in lower rows with reciprocal diagonal; u = L⁻¹(x − t) so far. C in lower rows."""
+    """The same for full S. C is in lower rows.
+
+    s becomes the factor L of S in lower rows, with reciprocal diagonal. u becomes L⁻¹(x − t), completed by `_back`.
+    """
     d = X.shape[0]
     count = stop - start
     ratio = u[d, :count]
@@ -116,9 +118,9 @@ def _pair_full(X, C, pivots, start, stop, centre, A, u, s, exponent):
     for r in range(d):
         x = X[r, start:stop]
         ur = u[r, :count]
-        here = centre[r]
+        middle = centre[r]
         for j in range(len(x)):
-            ur[j] = x[j] - here
+            ur[j] = x[j] - middle
         other = 0
         for c in range(r + 1):
             src = s[row + c, :count]
@@ -150,7 +152,7 @@ def _pair_full(X, C, pivots, start, stop, centre, A, u, s, exponent):
 
 @njit(inline="always")
 def _pair(X, C, pivots, start, stop, centre, A, u, s, exponent):
-    """Either, for a tile of components (x, C) against one (t, A)."""
+    """Either kind, for a tile of components (x, C) against one component (t, A)."""
     d = X.shape[0]
     ratio = u[d, : stop - start]
     for j in range(len(ratio)):
@@ -179,29 +181,30 @@ def _back(d, count, s, u):
 
 @njit(inline="always")
 def _invert(d, count, s):
-    """L⁻¹ in place of L, in lower rows; reciprocals on the diagonal stay."""
+    """Replace L by L⁻¹ in lower rows; the diagonal keeps its reciprocals."""
     for c in range(d):
         for r in range(c + 1, d):
             row = r * (r + 1) // 2
-            own = s[row + c, :count]
+            target = s[row + c, :count]
             first = s[c * (c + 1) // 2 + c, :count]
-            for j in range(len(own)):
-                own[j] *= first[j]
+            for j in range(len(target)):
+                target[j] *= first[j]
             for k in range(c + 1, r):
                 lrk = s[row + k, :count]
                 wkc = s[k * (k + 1) // 2 + c, :count]
-                for j in range(len(own)):
-                    own[j] += lrk[j] * wkc[j]
+                for j in range(len(target)):
+                    target[j] += lrk[j] * wkc[j]
             diagonal = s[row + r, :count]
-            for j in range(len(own)):
-                own[j] *= -diagonal[j]
+            for j in range(len(target)):
+                target[j] *= -diagonal[j]
 
 
 @compiled(fastmath=FAST, error_model="numpy")
 def pair_moments(X, C, pivots, weights, first, last, centres, A, order, out):
     """out[i] += Σⱼ a, and with order 2 Σⱼ a·u, Σⱼ a·S⁻¹ and Σⱼ a·uuᵀ (lower rows, or the diagonals), u = S⁻¹(x − t), S = A + C.
 
-    X (d, n), C (d or d(d+1)/2, n) and A (m, …) alike; ``pivots`` (d, n) is the diagonal of the factor of C, for full ones.
+    X is (d, n), C (d or d(d+1)/2, n) and A (m, d or d(d+1)/2). ``pivots`` (d, n) is the diagonal of the factor of C, for full
+    covariances.
     """
     d = X.shape[0]
     entries = C.shape[0]
@@ -270,22 +273,22 @@ def pair_products(X, C, pivots, centres, A, out):
         for start in range(0, n, TILE):
             stop = min(n, start + TILE)
             _pair(X, C, pivots, start, stop, centres[i], A[i], u, s, a)
-            own = out[i, start:stop]
+            values = out[i, start:stop]
             ratio = u[d, : stop - start]
-            for j in range(len(own)):
-                own[j] = ratio[j] * exp_minus(a[j])
+            for j in range(len(values)):
+                values[j] = ratio[j] * exp_minus(a[j])
 
 
 @compiled(fastmath=FAST)
 def closest_of_points(X, weights, start, stop, centres, L, base, gain, best, which, sums):
-    """For each column the component of least base − gain·exp(−½|z|²), and sums[i] += Σⱼ weight·exp(−½|z|²)."""
+    """For each column the component of least base − gain·exp(−½|z|²); sums[i] += Σⱼ weight·exp(−½|z|²)."""
     z = np.empty((X.shape[0], TILE))
     a = np.empty(TILE)
     for low in range(start, stop, TILE):
         high = min(stop, low + TILE)
         w = weights[low:high]
         least = best[low - start : high - start]
-        mine = which[low - start : high - start]
+        index = which[low - start : high - start]
         for i in range(len(centres)):
             _whiten(X, low, high, centres[i], L[i], z, a)
             total = 0.0
@@ -293,7 +296,7 @@ def closest_of_points(X, weights, start, stop, centres, L, base, gain, best, whi
                 a[j] = exp_minus(a[j])
                 total += w[j] * a[j]
             sums[i] += total
-            _compare(i, base[i], gain[i], a, least, mine)
+            _compare(i, base[i], gain[i], a, least, index)
 
 
 @compiled(fastmath=FAST, error_model="numpy")
@@ -308,7 +311,7 @@ def closest_of_pairs(X, C, pivots, peaks, weights, start, stop, centres, A, base
         w = weights[low:high]
         peak = peaks[low:high]
         least = best[low - start : high - start]
-        mine = which[low - start : high - start]
+        index = which[low - start : high - start]
         for i in range(len(centres)):
             _pair(X, C, pivots, low, high, centres[i], A[i], u, s, a)
             ratio = u[d, : high - low]
@@ -318,29 +321,29 @@ def closest_of_pairs(X, C, pivots, peaks, weights, start, stop, centres, A, base
                 total += w[j] * a[j]
                 a[j] *= peak[j]
             sums[i] += total
-            _compare(i, base[i], gain[i], a, least, mine)
+            _compare(i, base[i], gain[i], a, least, index)
 
 
 @njit(inline="always")
-def _compare(i, base, gain, a, least, mine):
+def _compare(i, base, gain, a, least, index):
     for j in range(len(least)):
         value = base - gain * a[j]
         closer = value < least[j]
         least[j] = value if closer else least[j]
-        mine[j] = i if closer else mine[j]
+        index[j] = i if closer else index[j]
 
 
 @compiled(fastmath=FAST)
 def values_at(X, start, stop, centres, L, weights, order, out):
-    """out[:, j] += Σᵢ a, and with order 1 or 2 Σᵢ a·P(t − x), and with 2 Σᵢ a·P in lower rows (or the diagonal); P = S⁻¹.
+    """out[:, j] += Σᵢ a; with order 1 or 2 also Σᵢ a·P(t − x), with order 2 also Σᵢ a·P in lower rows (or the diagonal); P = S⁻¹.
 
     a = weight·exp(−½|L⁻¹(x − t)|²), for columns start to stop of X.
     """
     d = X.shape[0]
     z = np.empty((d, TILE))
     a = np.empty(TILE)
-    side = d if order == 2 and L.shape[1] > 1 else 1  # of a diagonal no matrix is held
-    P = np.empty((side, side))
+    size = d if order == 2 and L.shape[1] > 1 else 1  # diagonal covariances need no matrix
+    P = np.empty((size, size))
     for i in range(len(centres)):
         full = len(L[i]) > 1
         if order == 2 and full:
@@ -382,7 +385,7 @@ def values_at(X, start, stop, centres, L, weights, order, out):
 
 @njit(inline="always")
 def _precision(L, P):
-    """P = (LLᵀ)⁻¹ from one factor with reciprocal diagonal."""
+    """P = (LLᵀ)⁻¹ from one factor with a reciprocal diagonal."""
     d = len(L)
     for c in range(d):  # columns of L⁻¹, in the lower half of P
         P[c, c] = L[c, c]
@@ -396,12 +399,12 @@ def _precision(L, P):
             total = 0.0
             for k in range(r, d):
                 total += P[k, r] * P[k, c]
-            P[r, c] = total  # what is overwritten here, row r left of its diagonal, no later entry of this row or below needs
+            P[r, c] = total  # overwrites row r left of its diagonal, which no later entry needs
 
 
 @compiled(fastmath=FAST)
 def log_sums_at(X, start, stop, centres, L, logs, weights, out):
-    """out[:, j] = (least exponent, Σᵢ weight·exp(least − exponent)), exponent = ½|z|² − log: sums that cannot underflow."""
+    """out[:, j] = (least exponent, Σᵢ weight·exp(least − exponent)), exponent = ½|z|² − log. These sums cannot underflow."""
     z = np.empty((X.shape[0], TILE))
     a = np.empty(TILE)
     for low in range(start, stop, TILE):
@@ -411,9 +414,9 @@ def log_sums_at(X, start, stop, centres, L, logs, weights, out):
         for i in range(len(centres)):
             _whiten(X, low, high, centres[i], L[i], z, a)
             for j in range(len(least)):
-                here = a[j] - logs[i]
-                if here < least[j]:
-                    total[j] = total[j] * np.exp(here - least[j]) + weights[i]
-                    least[j] = here
+                exponent = a[j] - logs[i]
+                if exponent < least[j]:
+                    total[j] = total[j] * np.exp(exponent - least[j]) + weights[i]
+                    least[j] = exponent
                 else:
-                    total[j] += weights[i] * exp_minus(here - least[j])
+                    total[j] += weights[i] * exp_minus(exponent - least[j])

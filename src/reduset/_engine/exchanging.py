@@ -1,10 +1,10 @@
-"""One of a few candidate rows of each stratum, exchanged in turn for the one that brings the sample's sums nearest to their goals.
+"""Choice of one row per stratum by coordinate descent, so that the sums of the sample come nearest to their goals.
 
-    min |F − Σⱼ wⱼ e(x_{j,t(j)})|²   over the choices t(j),
+    min |F − Σⱼ wⱼ e(x_{j,t(j)})|²   over the choices t(j).
 
-where e(x) holds waves exp(i 2^r ω·x) on s ladders of frequencies, and for each column its value, its square and whether it exceeds
-each of q limits. Coordinate descent: a change in one stratum changes the residual by wⱼ times a difference, so that a sweep over k
-strata of t candidates costs O(k·t·s·(d + rungs)), and no matrix of all features is held.
+e(x) holds the Fourier features exp(i 2^r ω·x) on s ladders of frequencies. For each column it also holds the value, its square, and
+whether it exceeds each of q limits. A change in one stratum changes the residual by wⱼ times a difference. A sweep over k strata
+with t candidates costs O(k·t·s·(d + rungs)), and no matrix of all features is stored.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from reduset._engine.compiled import compiled
 from reduset._engine.threads import blocks, single_threaded_blas
 from reduset._types import Array, Floats
 
-STRATA_AT_ONCE, ROOM = 128, 1 << 17  # numbers of a block of candidates
-MOMENT_FACTOR = 3.0  # how much more a column's mean and square count than a wave
+STRATA_PER_BLOCK, CANDIDATE_ENTRIES = 128, 1 << 17  # entries of a block of candidates
+MOMENT_FACTOR = 3.0  # weight of a column's mean and square relative to a Fourier feature
 
 
 @dataclass(frozen=True)
 class ColumnGoals:
-    """Of c columns: the weighted mean and spread, the spread of the squares, and limits (q, c) with the mass at or below each."""
+    """For c columns: weighted means and spreads, spreads of the squares, and limits (q, c) with the mass at or below each."""
 
     columns: NDArray[np.int64]
     means: Array
@@ -36,28 +36,29 @@ class ColumnGoals:
     below: Array
 
     def moments(self, rows: Floats) -> Array:
-        """(…, 2c) standardised values and squares of rows (…, d), each with a goal of 0."""
+        """(…, 2c) standardised values and squares of rows (…, d). The goal of each is 0."""
         c = len(self.columns)
-        found = np.empty((*rows.shape[:-1], 2 * c))  # in C order, for which the loop is compiled
-        z, squares = found[..., :c], found[..., c:]
+        result = np.empty((*rows.shape[:-1], 2 * c))  # in C order, as the compiled loop requires
+        z, squares = result[..., :c], result[..., c:]
         np.subtract(np.take(rows, self.columns, axis=-1), self.means, out=z)
         z /= self.spreads
         np.multiply(z, z, out=squares)
         squares -= 1
         squares /= self.square_spreads
-        found *= MOMENT_FACTOR
-        return found
+        result *= MOMENT_FACTOR
+        return result
 
     def ranks(self, rows: Floats) -> NDArray[np.int8]:
         """(…, c) the number of limits that each value exceeds."""
         values = rows[..., self.columns]
-        found = np.zeros(values.shape, np.int8)
+        result = np.zeros(values.shape, np.int8)
         for limit in self.limits:
-            found += values > limit
-        return found
+            result += values > limit
+        return result
 
     def residuals(self, rows: Floats, weights: Array, total: float) -> tuple[Array, Array]:
-        """What rows (m, d) of given weights lack: of the moments (2c,), and of the masses at or below the limits (q, c)."""
+        """Goals minus sums over rows (m, d) with these weights: for the moments (2c,), and for the masses at or below the limits
+        (q, c)."""
         ranks = self.ranks(rows)
         reached = np.stack([weights @ (ranks <= k) for k in range(len(self.limits))]) if len(self.limits) else self.below
         return -(weights @ self.moments(rows)), np.ascontiguousarray(total * self.below - reached)
@@ -68,95 +69,100 @@ def exchange(
     candidates: NDArray[np.int64],
     weights: Array,
     angles_of: Callable[[NDArray[np.int64], Floats], Array],
-    left: NDArray[np.complex128],
+    residual: NDArray[np.complex128],
     goals: ColumnGoals,
     fixed: tuple[Floats, Array],
     sweeps: int,
 ) -> NDArray[np.int64]:
-    """(k,) which of its candidates each stratum ends with; the first of each is where it begins.
+    """(k,) the position of the chosen candidate of each stratum. The search starts from the first candidates.
 
     Parameters
     ----------
-    points : (n, d); candidates : (k, t) rows of them, −1 after the last of a stratum; weights : (k,)
-    angles_of : of the numbers and the values of some rows, (r,) and (r, d), their angles at the lowest rungs over 2π, (r, s)
-    left : (s, rungs) the goal less the waves of the first candidates and of the fixed rows
+    points : (n, d)
+    candidates : (k, t) row numbers, −1 after the last one of a stratum
+    weights : (k,)
+    angles_of : function of row numbers (r,) and rows (r, d) that returns their angles at the lowest rungs over 2π, (r, s)
+    residual : (s, rungs) the goal minus the Fourier sums of the first candidates and of the fixed rows
     goals : of columns, for a total weight of 1
-    fixed : rows (f, d) that stay, and their weights (f,)
+    fixed : rows (f, d) that are always part of the sample, and their weights (f,)
     """
     k, t = candidates.shape
     counts = (candidates >= 0).sum(axis=1)
     chosen = np.zeros(k, np.int64)
-    waves_left = np.ascontiguousarray(np.stack([left.real.T, left.imag.T], axis=1))  # (rungs, 2, s)
+    fourier_residual = np.ascontiguousarray(np.stack([residual.real.T, residual.imag.T], axis=1))  # (rungs, 2, s)
     first = np.concatenate([np.asarray(fixed[0], np.float64), np.asarray(points[candidates[:, 0]], np.float64)])
-    moments_left, ranks_left = goals.residuals(first, np.concatenate([fixed[1], weights]), float(fixed[1].sum() + weights.sum()))
+    moment_residual, rank_residual = goals.residuals(
+        first, np.concatenate([fixed[1], weights]), float(fixed[1].sum() + weights.sum())
+    )
     with single_threaded_blas():
         for _ in range(sweeps):
             before = chosen.copy()
-            for a, b in blocks(k, min(STRATA_AT_ONCE, max(1, ROOM // (t * points.shape[1])))):
-                at = np.maximum(candidates[a:b], 0).ravel()
-                rows = np.asarray(points[at], np.float64)
-                angles = angles_of(at, rows).reshape(b - a, t, -1)
+            for a, b in blocks(k, min(STRATA_PER_BLOCK, max(1, CANDIDATE_ENTRIES // (t * points.shape[1])))):
+                rows_at = np.maximum(candidates[a:b], 0).ravel()
+                rows = np.asarray(points[rows_at], np.float64)
+                angles = angles_of(rows_at, rows).reshape(b - a, t, -1)
                 rows = rows.reshape(b - a, t, -1)
                 features = angles, goals.moments(rows), goals.ranks(rows)
-                _exchange(*features, counts[a:b], weights[a:b], chosen[a:b], waves_left, moments_left, ranks_left)
+                _exchange(*features, counts[a:b], weights[a:b], chosen[a:b], fourier_residual, moment_residual, rank_residual)
             if np.array_equal(chosen, before):
                 break
     return chosen
 
 
 @compiled(fastmath=FAST)
-def _exchange(angles, moments, ranks, counts, weights, chosen, waves_left, moments_left, ranks_left):
-    """One sweep over some strata; ``chosen`` and the residuals are changed."""
-    rungs, _, s = waves_left.shape
-    waves = np.empty((angles.shape[1], rungs, 2, s))
+def _exchange(angles, moments, ranks, counts, weights, chosen, fourier_residual, moment_residual, rank_residual):
+    """One sweep over some strata, which updates ``chosen`` and the residuals."""
+    rungs, _, s = fourier_residual.shape
+    features = np.empty((angles.shape[1], rungs, 2, s))
     for cell in range(len(counts)):
         if counts[cell] < 2:
             continue
         for t in range(counts[cell]):
             for j in range(s):
                 cosine, sine = turn(angles[cell, t, j])
-                waves[t, 0, 0, j] = cosine
-                waves[t, 0, 1, j] = sine
+                features[t, 0, 0, j] = cosine
+                features[t, 0, 1, j] = sine
             for r in range(1, rungs):
                 for j in range(s):
-                    cosine = waves[t, r - 1, 0, j]
-                    sine = waves[t, r - 1, 1, j]
-                    waves[t, r, 0, j] = cosine * cosine - sine * sine
-                    waves[t, r, 1, j] = 2.0 * cosine * sine
+                    cosine = features[t, r - 1, 0, j]
+                    sine = features[t, r - 1, 1, j]
+                    features[t, r, 0, j] = cosine * cosine - sine * sine
+                    features[t, r, 1, j] = 2.0 * cosine * sine
         w = weights[cell]
-        now = chosen[cell]
-        best = now
+        current = chosen[cell]
+        best = current
         least = 0.0
         for t in range(counts[cell]):
-            if t == now:
+            if t == current:
                 continue
             change = 0.0
             for r in range(rungs):
                 for part in range(2):
                     for j in range(s):
-                        step = w * (waves[t, r, part, j] - waves[now, r, part, j])
-                        change += step * (step - 2.0 * waves_left[r, part, j])
+                        step = w * (features[t, r, part, j] - features[current, r, part, j])
+                        change += step * (step - 2.0 * fourier_residual[r, part, j])
             for j in range(moments.shape[2]):
-                step = w * (moments[cell, t, j] - moments[cell, now, j])
-                change += step * (step - 2.0 * moments_left[j])
+                step = w * (moments[cell, t, j] - moments[cell, current, j])
+                change += step * (step - 2.0 * moment_residual[j])
             for j in range(ranks.shape[2]):
-                for limit in range(ranks[cell, t, j], ranks[cell, now, j]):  # the new value is below, the old one above
-                    change += w * (w - 2.0 * ranks_left[limit, j])
-                for limit in range(ranks[cell, now, j], ranks[cell, t, j]):
-                    change += w * (w + 2.0 * ranks_left[limit, j])
+                # the new value is below these limits, the current one above
+                for limit in range(ranks[cell, t, j], ranks[cell, current, j]):
+                    change += w * (w - 2.0 * rank_residual[limit, j])
+                for limit in range(ranks[cell, current, j], ranks[cell, t, j]):
+                    change += w * (w + 2.0 * rank_residual[limit, j])
             if change < least:
                 least = change
                 best = t
-        if best != now:
+        if best != current:
             for r in range(rungs):
                 for part in range(2):
                     for j in range(s):
-                        waves_left[r, part, j] -= w * (waves[best, r, part, j] - waves[now, r, part, j])
+                        fourier_residual[r, part, j] -= w * (features[best, r, part, j] - features[current, r, part, j])
             for j in range(moments.shape[2]):
-                moments_left[j] -= w * (moments[cell, best, j] - moments[cell, now, j])
+                moment_residual[j] -= w * (moments[cell, best, j] - moments[cell, current, j])
             for j in range(ranks.shape[2]):
-                for limit in range(ranks[cell, best, j], ranks[cell, now, j]):
-                    ranks_left[limit, j] -= w
-                for limit in range(ranks[cell, now, j], ranks[cell, best, j]):
-                    ranks_left[limit, j] += w
+                for limit in range(ranks[cell, best, j], ranks[cell, current, j]):
+                    rank_residual[limit, j] -= w
+                for limit in range(ranks[cell, current, j], ranks[cell, best, j]):
+                    rank_residual[limit, j] += w
             chosen[cell] = best

@@ -1,14 +1,13 @@
 """Exact farthest-first traversal, lazily (Gonzalez 1985; the k-centre step of Cruz Cortés & Scott 2017, Fig. 1).
 
-The definition updates every point's distance to the chosen after each choice: O(n·d) a step, and all of the data through
-memory. But a distance only ever shrinks, so an old one is an upper bound. Each leaf keeps the largest distance it last
-knew and how many atoms it has seen; a step refreshes only the leaf on top until the one on top is up to date. A refresh
-applies all the atoms that a leaf has missed while its points are in cache, and skips those that are farther from its box than its
-largest distance.
+The definition updates the distances of all points after each choice. That costs O(n·d) a step and reads all data from memory. But a
+distance only shrinks, so that an old one is an upper bound. Each leaf stores its largest distance and the number of atoms applied
+to it. A step refreshes the leaf with the largest bound, until the top leaf is up to date. A refresh applies all missing atoms to a
+leaf while its points are in cache. It skips atoms that are farther from the box than the largest distance.
 
-Distances are float32 within leaves, and a choice is made only when rounding cannot have swayed it: candidates closer together than
-the rounding are decided in float64 from the original coordinates, the lowest row first, as the definition does. Where the
-remaining distances come near the resolution of float32, the leaves are grown again in float64, of rows that coincide with no atom.
+Distances are float32 within leaves. A choice is made only if rounding cannot change it. Candidates closer together than the
+rounding error are compared in float64 in the original coordinates; the lowest row wins a tie, as in the definition. If the
+remaining distances approach the resolution of float32, the leaves are rebuilt in float64 from the rows that coincide with no atom.
 """
 
 from __future__ import annotations
@@ -29,39 +28,39 @@ from reduset._engine.rows import rows_not_among
 from reduset._engine.threads import blocks, run_all
 from reduset._types import Floats, Report
 
-STEPS_A_CALL = 64
-GROUP = 128
-LEAVES_A_TASK = 128
-WORTH_SHARING = 1 << 18  # coordinates; below, starting threads costs more than they save
-BOX_TEST_UP_TO = 64  # dimensions; above, no atom is ever far enough from a box
-RESOLVED = 2.0**10  # distances must stand this many times above the rounding, or the leaves are grown in float64
+STEPS_PER_CALL = 64
+LEAVES_PER_GROUP = 128
+LEAVES_PER_TASK = 128
+MIN_PARALLEL_ENTRIES = 1 << 18  # coordinates, below which starting threads costs more than it saves
+BOX_TEST_COLUMNS = 64  # largest dimension for box tests; in more dimensions boxes exclude no atoms
+MIN_RESOLVED = 2.0**10  # least ratio of distances to rounding errors, below which leaves are rebuilt in float64
 
 CHOSEN, TIED, DONE, COARSE = range(4)
 
 
 class TraversalState(NamedTuple):
-    """A farthest-first traversal as the loops see it: points in leaves, and what each leaf knows of the atoms.
+    """The state of a farthest-first traversal for the compiled loops: points in leaves, and the atoms applied to each leaf.
 
-    The invariant: ``distance`` holds the distance of each point to the nearest of the first seen[leaf] atoms, and top[leaf] is the
-    largest of them in the leaf. More atoms only lower distances, so that top is an upper bound however many atoms a leaf has
-    missed; and once the leaf on top has seen them all, its farthest point is the farthest of all.
+    Invariant: ``distance`` holds the distance of each point to the nearest of the first applied[leaf] atoms. top[leaf] is their
+    maximum in the leaf. More atoms only lower distances, so that top is an upper bound for any number of missing atoms. Once the
+    top leaf is up to date, its farthest point is the farthest of all.
     """
 
-    columns: Floats  # these five as in `Leaves`
+    columns: Floats  # the first five as in `Leaves`
     starts: NDArray[np.int64]
     low: Floats
     high: Floats
     order: NDArray[np.int32]
-    longest: int  # the most points of a leaf
+    longest: int  # largest number of points in a leaf
     metric: int
-    distances: int  # the address of its loop
-    distance: Floats  # (n,) by place
+    distances: int  # address of the loop for the metric
+    distance: Floats  # (n,) by position in the leaves
     top: Floats  # (leaves,)
-    seen: NDArray[np.int64]  # (leaves,) how many atoms
-    atoms: Floats  # (room, d), of which the first are chosen
-    relative: float  # how wrong a distance may be,
-    absolute: float  # and how much more by the rounding of the coordinates
-    resolution: float  # the distance below which that is too much
+    applied: NDArray[np.int64]  # (leaves,) number of atoms applied
+    atoms: Floats  # (capacity, d), filled from the front
+    relative: float  # relative error of a distance,
+    absolute: float  # and its absolute error from the rounding of the coordinates
+    resolution: float  # the distance below which these errors are too large
 
 
 class FarthestFirst:
@@ -71,12 +70,12 @@ class FarthestFirst:
     ----------
     points : (n, d) array, kept by reference.
     frame : the coordinates in which distance is Euclidean (or city-block).
-    first : the row to begin with.
+    first : the row number of the first atom.
 
     Attributes
     ----------
-    leaves : the points in leaves, or those that coincide with no atom; their frame may be the one given, rescaled
-    unit : from distances in the leaves' frame to those in the frame given
+    leaves : the points in leaves, or those that coincide with no atom; their frame may be a rescaled one
+    unit : factor from distances in the leaves' frame to those in the given frame
     """
 
     def __init__(self, points: Floats, frame: Frame, first: int, metric: int = SQUARED) -> None:
@@ -87,37 +86,37 @@ class FarthestFirst:
         if self._exact:
             self.frame = Frame(np.rint(Frame.around(points, 1.0).centre), 1.0)
         self._indices = [int(first)]
-        self._radii: list[float] = []  # the distance at which each next atom was chosen, rounded up
-        self._exhausted = False  # every point coincides with an atom
-        self._caught_up = 0  # atoms that there were when leaves were refreshed in parallel
-        self._places: NDArray[np.float64] = np.empty((0, points.shape[1]))  # the atoms so far, as the definition has them
+        self._radii: list[float] = []  # the distance of each later atom when it was chosen, rounded up
+        self._exhausted = False  # whether every point coincides with an atom
+        self._refreshed_at = 0  # number of atoms at the last parallel refresh
+        self._exact_atoms: NDArray[np.float64] = np.empty((0, points.shape[1]))  # the atoms in the coordinates of the definition
         self._prepare(np.float32, None)
 
     def _prepare(self, dtype: type, rows: NDArray[np.int32] | None) -> None:
-        """Grow leaves of all rows or some in this precision, for the atoms so far."""
+        """Build leaves in this precision from all rows or some, and apply the atoms so far."""
         self.leaves = leaves = build_leaves(self.points, self.frame, dtype, rows)
         count = len(leaves.low)
         boxes = leaves.columns, leaves.starts, leaves.low, leaves.high, leaves.order, int(np.diff(leaves.starts).max())
         distance: Floats = np.full(len(leaves.order), np.inf, dtype)
         top: Floats = np.full(count, np.inf, dtype)
-        seen = np.zeros(count, np.int64)
+        applied = np.zeros(count, np.int64)
         atoms: Floats = np.empty((64, leaves.dimension), dtype)
         self._state = TraversalState(
-            *boxes, self.metric, distances_at(self.metric, dtype), distance, top, seen, atoms, *self._rounding(dtype)
+            *boxes, self.metric, distances_at(self.metric, dtype), distance, top, applied, atoms, *self._rounding(dtype)
         )
         self._reserve(self._count)
         for k, index in enumerate(self._indices):
-            self._place(k, index)
-        # every point must see the first atom: the one pass over all the data that the lazy scheme makes, and it is shared out
-        every = np.arange(count)
-        run_all([partial(_refresh_some, self._state, 1, every[a:b]) for a, b in blocks(count, 256)])
+            self._store_atom(k, index)
+        # The first atom is applied to every point. This is the only full pass over the data, and it runs in parallel.
+        all_leaves = np.arange(count)
+        run_all([partial(_refresh_some, self._state, 1, all_leaves[a:b]) for a, b in blocks(count, 256)])
 
     def _reserve(self, count: int) -> None:
-        """Have room for so many atoms."""
+        """Ensure capacity for ``count`` atoms."""
         while len(self._state.atoms) < count:
             self._state = self._state._replace(atoms=np.concatenate([self._state.atoms, np.empty_like(self._state.atoms)]))
 
-    def _place(self, k: int, index: int) -> None:
+    def _store_atom(self, k: int, index: int) -> None:
         self._state.atoms[k] = self.frame.apply(self.points[index : index + 1])[0]
 
     @property
@@ -134,7 +133,7 @@ class FarthestFirst:
         while self._count < size:
             if report is not None:
                 report(self._count, size)
-            status = self._advance(min(size, self._count + STEPS_A_CALL))
+            status = self._advance(min(size, self._count + STEPS_PER_CALL))
             if status == DONE:
                 self._exhausted = True
                 return
@@ -142,63 +141,63 @@ class FarthestFirst:
             report(self._count, size)
 
     def _advance(self, target: int) -> int:
-        """Choose up to ``target``; DONE where nothing is left to choose."""
+        """Choose up to ``target`` atoms in all; return DONE if no point is left."""
         self._reserve(target)
-        self._catch_up()
+        self._refresh_stale()
         chosen, radii = np.empty(target - self._count, np.int64), np.empty(target - self._count)
         status, done = _choose(self._state, self._count, target, _group_tops(self._state.top), chosen, radii)
         self._indices += chosen[:done].tolist()
         self._radii += [self._rounded_up(radius) for radius in radii[:done].tolist()]
         if status == COARSE:
-            return self._look_closer()
+            return self._rebuild_in_double()
         return self._decide() if status == TIED else int(status)
 
-    def _look_closer(self) -> int:
-        """Grow leaves in float64 of the rows that coincide with no atom; DONE where there are none."""
-        rest = rows_not_among(self.points, self.points[self._indices])
-        if not len(rest):
+    def _rebuild_in_double(self) -> int:
+        """Rebuild the leaves in float64 from the rows that coincide with no atom; return DONE if there are none."""
+        remaining = rows_not_among(self.points, self.points[self._indices])
+        if not len(remaining):
             return DONE
-        del self.leaves, self._state  # not both at a time
-        self._prepare(np.float64, rest if len(rest) < len(self.points) - self._count else None)
+        del self.leaves, self._state  # avoid holding both in memory
+        self._prepare(np.float64, remaining if len(remaining) < len(self.points) - self._count else None)
         return CHOSEN
 
     @property
     def complete(self) -> bool:
-        """Whether all points are in the leaves."""
+        """Whether the leaves contain all points."""
         return len(self.leaves.order) == len(self.points)
 
-    def _catch_up(self) -> None:
-        """Refresh in parallel the leaves that the next steps will most likely ask for, one by one, anyway.
+    def _refresh_stale(self) -> None:
+        """Refresh in parallel the leaves that the next steps will probably need.
 
-        They are those above where the radius will be if it falls once more as it fell in the last steps.
+        These have a bound above the expected radius, which assumes that the radius falls as much as in the last steps.
         """
         count, state = self._count, self._state
-        if count < max(2 * STEPS_A_CALL, self._caught_up + STEPS_A_CALL) or self.points.size < WORTH_SHARING:
+        if count < max(2 * STEPS_PER_CALL, self._refreshed_at + STEPS_PER_CALL) or self.points.size < MIN_PARALLEL_ENTRIES:
             return
-        self._caught_up = count
-        now, before = self._radii[-1], self._radii[-STEPS_A_CALL]
+        self._refreshed_at = count
+        now, before = self._radii[-1], self._radii[-STEPS_PER_CALL]
         expected = now * now / before
-        stale = np.flatnonzero((state.top >= (expected if self.metric == CITYBLOCK else expected**2)) & (state.seen < count))
-        run_all([partial(_refresh_some, state, count, stale[a:b]) for a, b in blocks(len(stale), LEAVES_A_TASK)])
+        stale = np.flatnonzero((state.top >= (expected if self.metric == CITYBLOCK else expected**2)) & (state.applied < count))
+        run_all([partial(_refresh_some, state, count, stale[a:b]) for a, b in blocks(len(stale), LEAVES_PER_TASK)])
 
     def _rounding(self, dtype: type) -> tuple[float, float, float]:
-        """How wrong a distance may be, relative and absolute, and the distance below which that is too much."""
+        """The relative and absolute error of a distance, and the distance below which they are too large."""
         if self._exact:
             return 0.0, 0.0, 0.0
         d = self.leaves.dimension
         absolute = 2 * (d if self.metric == CITYBLOCK else float(np.sqrt(d))) * self.leaves.slack
-        # sums of d terms, or of d/4 sums of four squares (`distances`), of which a distance is the root: with a factor 2 to be safe
+        # Sums of d terms, or of d/4 sums of four squares (`distances`), followed by a square root. A factor of 2 adds safety.
         terms = d + 4 if self.metric == CITYBLOCK else d / 8 + 3
-        return terms * float(np.finfo(dtype).eps), absolute, 0.0 if dtype is np.float64 else RESOLVED * absolute
+        return terms * float(np.finfo(dtype).eps), absolute, 0.0 if dtype is np.float64 else MIN_RESOLVED * absolute
 
     def _rounded_up(self, distance: float) -> float:
         return distance * (1 + self._state.relative) + self._state.absolute
 
     def _decide(self) -> int:
-        """Choose among candidates that rounding cannot tell apart, by the definition in float64."""
+        """Choose among candidates within the rounding error, by the definition in float64."""
         rows = np.sort(self.leaves.order[_candidates(self._state)])
-        self._places = np.concatenate([self._places, self._defining(self._indices[len(self._places) :])])
-        atoms = self._places
+        self._exact_atoms = np.concatenate([self._exact_atoms, self._defining(self._indices[len(self._exact_atoms) :])])
+        atoms = self._exact_atoms
         best, farthest = -1, 0.0
         for a, b in blocks(len(rows), 4096):
             value = _definition(self._defining(rows[a:b]), atoms, self.metric)
@@ -211,28 +210,28 @@ class FarthestFirst:
         if isinstance(self.frame.matrix, float):
             distance *= self.frame.matrix
         self._radii.append(distance * (1 + (self.leaves.dimension + 4) * float(np.finfo(np.float64).eps)))
-        self._place(self._count, best)
+        self._store_atom(self._count, best)
         self._indices.append(best)
         return CHOSEN
 
     def _defining(self, rows: Any) -> NDArray[np.float64]:
-        """Coordinates for the definition: the data's own, so that ties fall as they do there, unless a matrix mixes them."""
+        """Coordinates of the definition: the original ones, so that ties agree with it, unless a matrix mixes columns."""
         if isinstance(self.frame.matrix, float):
             return np.asarray(self.points[rows], np.float64)
         return self.frame.apply(self.points[rows])
 
     def covering_radii(self) -> NDArray[np.float64]:
-        """After each atom the largest distance of any point to the atoms so far, in the frame, rounded up: (atoms,)."""
+        """(atoms,) after each atom the largest distance of any point to the atoms so far, in the frame, rounded up."""
         if self._exhausted or self._count == len(self.points):
             return self.unit * np.append(self._radii, 0.0)
-        value = float(_settle(self._state, self._count, _group_tops(self._state.top)))
+        value = float(_largest_distance(self._state, self._count, _group_tops(self._state.top)))
         last = value if self.metric == CITYBLOCK else float(np.sqrt(value))
         return self.unit * np.append(self._radii, self._rounded_up(last))
 
 
 @compiled()
 def _definition(candidates, atoms, metric):
-    """The least distance of each candidate to the atoms, summed coordinate by coordinate."""
+    """The least distance of each candidate to the atoms, with coordinates summed in order."""
     out = np.full(len(candidates), np.inf)
     for i in range(len(candidates)):
         for k in range(len(atoms)):
@@ -246,25 +245,25 @@ def _definition(candidates, atoms, metric):
 
 @inner(fastmath=FAST)
 def _refresh(state, count, leaf, buffer):
-    """Show a leaf the atoms it has missed of the first ``count``, but for those that are farther from its box than its top."""
+    """Apply the missing atoms among the first ``count`` to a leaf. Skip atoms farther from its box than its largest distance."""
     d = state.low.shape[1]
     start = state.starts[leaf]
     points = state.starts[leaf + 1] - start
-    mine = strip(state.distance, start, points)
+    nearest = strip(state.distance, start, points)
     low = row(state.low, leaf)
     high = row(state.high, leaf)
     largest = state.top[leaf]
-    for k in range(state.seen[leaf], count):
-        # a margin for the rounding of the box test; a skipped atom then cannot matter
+    for k in range(state.applied[leaf], count):
+        # The margin covers the rounding of the box test, so that a skipped atom cannot matter.
         atom = row(state.atoms, k)
-        if d <= BOX_TEST_UP_TO and box_distance(state.metric, low, high, atom) > largest * mine.dtype.type(1.00001):
+        if d <= BOX_TEST_COLUMNS and box_distance(state.metric, low, high, atom) > largest * nearest.dtype.type(1.00001):
             continue
         to_distances(state.distances, state.columns, start * d, points, points, atom, buffer)
         for i in range(points):
-            mine[i] = min(mine[i], buffer[i])
-        largest = _largest(mine)
+            nearest[i] = min(nearest[i], buffer[i])
+        largest = _largest(nearest)
     state.top[leaf] = largest
-    state.seen[leaf] = count
+    state.applied[leaf] = count
 
 
 @compiled()
@@ -276,7 +275,7 @@ def _refresh_some(state, count, which):
 
 @inner(fastmath=FAST)
 def _largest(values):
-    """The maximum, in vector lanes."""
+    """The maximum, vectorised."""
     largest = values[0]
     for i in range(1, len(values)):
         largest = max(largest, values[i])
@@ -285,7 +284,7 @@ def _largest(values):
 
 @inner(fastmath=FAST)
 def _highest(values):
-    """argmax; the maximum first, then its place."""
+    """argmax, by computing the maximum first."""
     largest = _largest(values)
     for i in range(len(values)):
         if values[i] == largest:
@@ -294,25 +293,25 @@ def _highest(values):
 
 
 def _group_tops(top: Floats) -> Floats:
-    """The largest of each run of GROUP leaves: two short searches find the top leaf instead of a long one."""
-    return np.maximum.reduceat(top, np.arange(0, len(top), GROUP))
+    """The maximum of each group of leaves. Two short searches then find the top leaf instead of a long one."""
+    return np.maximum.reduceat(top, np.arange(0, len(top), LEAVES_PER_GROUP))
 
 
-@njit(inline="always")  # for whoever calls it would be compiled with all that is below it once more
+@njit(inline="always")  # inlined, since otherwise each caller would compile all functions below it again
 def _raise_top(state, count, groups, buffer):
-    """Refresh until the leaf on top is up to date; that leaf. Its largest distance is the largest of all."""
+    """Refresh leaves until the top leaf is up to date, and return it. Its largest distance is the largest of all."""
     while True:
         g = _highest(groups)
-        mine = state.top[g * GROUP : (g + 1) * GROUP]
-        leaf = g * GROUP + _highest(mine)
-        if state.seen[leaf] == count:
+        tops = state.top[g * LEAVES_PER_GROUP : (g + 1) * LEAVES_PER_GROUP]
+        leaf = g * LEAVES_PER_GROUP + _highest(tops)
+        if state.applied[leaf] == count:
             return leaf
         _refresh(state, count, leaf, buffer)
-        groups[g] = _largest(mine)
+        groups[g] = _largest(tops)
 
 
 @compiled()
-def _settle(state, count, groups):
+def _largest_distance(state, count, groups):
     """The largest distance of any point to the atoms."""
     buffer = np.empty(state.longest, state.distance.dtype)
     return state.top[_raise_top(state, count, groups, buffer)]
@@ -320,7 +319,7 @@ def _settle(state, count, groups):
 
 @njit(inline="always")
 def _threshold(state, largest):
-    """The distance below which a point cannot be the farthest, given what rounding may have done to both."""
+    """The distance below which a point cannot be the farthest, given the rounding errors of both distances."""
     if state.relative == 0.0:
         return np.float64(largest)
     distance = np.float64(largest) if state.metric == CITYBLOCK else np.sqrt(np.float64(largest))
@@ -330,7 +329,7 @@ def _threshold(state, largest):
 
 @compiled()
 def _candidates(state):
-    """Places of all points that may be the farthest (every leaf that could hold one is up to date)."""
+    """Positions of all points that may be the farthest. Every leaf that could hold one must be up to date."""
     least = _threshold(state, _largest(state.top))
     out = np.empty(64, np.int64)
     count = 0
@@ -347,36 +346,36 @@ def _candidates(state):
 
 @njit(inline="always")
 def _lowest_candidate(state, count, least, groups, buffer):
-    """Of the points whose distance is at least ``least``, the place of the lowest row; and how many there are.
+    """Among the points at a distance of at least ``least``: the position of the lowest row, and the number of points.
 
-    Only leaves whose top reaches that far are looked into, after they have seen all atoms.
+    Only leaves with a large enough bound are examined, after a refresh.
     """
-    place = -1
-    rivals = 0
+    position = -1
+    ties = 0
     for g in range(len(groups)):
         if groups[g] < least:
             continue
-        for leaf in range(g * GROUP, min((g + 1) * GROUP, len(state.top))):
-            if state.top[leaf] >= least and state.seen[leaf] < count:
+        for leaf in range(g * LEAVES_PER_GROUP, min((g + 1) * LEAVES_PER_GROUP, len(state.top))):
+            if state.top[leaf] >= least and state.applied[leaf] < count:
                 _refresh(state, count, leaf, buffer)
             if state.top[leaf] < least:
                 continue
             for i in range(state.starts[leaf], state.starts[leaf + 1]):
                 if state.distance[i] >= least:
-                    rivals += 1
-                    if place < 0 or state.order[i] < state.order[place]:
-                        place = i
-    return place, rivals
+                    ties += 1
+                    if position < 0 or state.order[i] < state.order[position]:
+                        position = i
+    return position, ties
 
 
 @njit(inline="always")
-def _leaf_of(starts, place):
-    """The last leaf that starts at this place or before it."""
+def _leaf_of(starts, position):
+    """The leaf that contains this position: the last one that starts at or before it."""
     first = 0
     last = len(starts) - 1
     while last - first > 1:
         middle = (first + last) // 2
-        if starts[middle] <= place:
+        if starts[middle] <= position:
             first = middle
         else:
             last = middle
@@ -385,23 +384,23 @@ def _leaf_of(starts, place):
 
 @compiled()
 def _choose(state, count, target, groups, chosen, radii):
-    """Choose atoms count..target; stop early where a choice is beyond this precision. (status, how many were chosen)"""
+    """Choose atoms count..target. Return early if a choice needs more precision. Returns (status, number chosen)."""
     buffer = np.empty(state.longest, state.distance.dtype)
     for done in range(target - count):
-        now = count + done
-        largest = np.float64(state.top[_raise_top(state, now, groups, buffer)])
+        n_atoms = count + done
+        largest = np.float64(state.top[_raise_top(state, n_atoms, groups, buffer)])
         radius = largest if state.metric == CITYBLOCK else np.sqrt(largest)
         if radius < state.resolution:
             return COARSE, done
         if largest == 0.0 and state.relative == 0.0:
             return DONE, done
         least = _threshold(state, largest)
-        place, rivals = _lowest_candidate(state, now, least, groups, buffer)
-        if (rivals > 1 or largest == 0.0) and state.relative > 0.0:  # a single row is left, and may be an atom
+        position, ties = _lowest_candidate(state, n_atoms, least, groups, buffer)
+        if (ties > 1 or largest == 0.0) and state.relative > 0.0:  # a single row may coincide with an atom
             return TIED, done
-        # where sums are exact, equal distances are ties in truth, and the lowest row has been kept
-        home = _leaf_of(state.starts, place)
-        copy_point(state.columns, state.starts, home, place, state.atoms[now])
-        chosen[done] = state.order[place]
+        # If sums are exact, equal distances are true ties, and the lowest row was chosen.
+        leaf = _leaf_of(state.starts, position)
+        copy_point(state.columns, state.starts, leaf, position, state.atoms[n_atoms])
+        chosen[done] = state.order[position]
         radii[done] = radius
     return CHOSEN, target - count

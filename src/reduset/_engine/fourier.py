@@ -1,8 +1,7 @@
-"""Sums of waves: Σᵢ wᵢ exp(i ω·xᵢ) for many frequencies ω, the characteristic function of a weighted cloud of points.
+"""Fourier sums Σᵢ wᵢ exp(i ω·xᵢ) for many frequencies ω: the characteristic function of a weighted sample.
 
-Frequencies come in ladders ω, 2ω, 4ω, …: the first rung takes a sine and a cosine a point, each further one a doubling of the
-angle. Cost O(n·s·(d + rungs)) time for s ladders, O(block) memory; float64 throughout, because the certificate subtracts two of
-these sums.
+Frequencies form ladders ω, 2ω, 4ω, …. The first rung needs a sine and a cosine per point, each further rung doubles the angle.
+O(n·s·(d + rungs)) time for s ladders, O(block) memory. All sums are float64, because the certificate subtracts two of them.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 
 from reduset._engine.arithmetic import FAST, turn
 from reduset._engine.compiled import compiled, inner
-from reduset._engine.device import goes_to_card
+from reduset._engine.device import uses_gpu
 from reduset._engine.passes import add, over_blocks
 from reduset._engine.profile import Frame
 from reduset._engine.threads import blocks, row_blocks, run_all
@@ -37,18 +36,18 @@ def fourier_sums(
     release: int = 0,
     in_turn: bool = False,
 ) -> NDArray[np.complex128]:
-    """Σᵢ wᵢ exp(i (2^j ω + η_j)·zᵢ) for each frequency ω and rung j, zᵢ the coordinates of point i in the frame: (s, rungs).
+    """Σᵢ wᵢ exp(i (2^j ω + η_j)·zᵢ) for each frequency ω and rung j, (s, rungs), with zᵢ the coordinates of point i in the frame.
 
     Parameters
     ----------
     points : (n, d); weights : (n,); frequencies : (s, d) in the frame's coordinates
-    late : (s, d), parts η_j = 2^max(0, j − release) η that climb only from the rung ``release`` on; none by default
-    in_turn : keep to one thread, for callers that have their own
+    late : (s, d) additional frequencies η_j = 2^max(0, j − release) η, which double only from the rung ``release``; none by default
+    in_turn : use one thread, for callers that have several
     """
-    if goes_to_card(points, frequencies):
-        from reduset._engine.cuda.waves import fourier_sums as on_card
+    if uses_gpu(points, frequencies):
+        from reduset._engine.cuda.fourier import fourier_sums as on_gpu
 
-        return on_card(points, weights, frequencies, frame, rungs, late, release)
+        return on_gpu(points, weights, frequencies, frame, rungs, late, release)
     slow = np.zeros((len(frequencies), 0)) if late is None else late
     rows = row_blocks(points, points.shape[1])
     part = np.zeros((len(rows), len(frequencies), rungs, 2))
@@ -67,9 +66,9 @@ def _tile_task(points, w, frequencies, slow, release, frame, out):
     Z, w = np.ascontiguousarray(frame.apply(points).T), w.astype(np.float64)
     turns, slow = frequencies / (2 * np.pi), slow / (2 * np.pi)
     if slow.shape[1]:
-        _late_wave_tiles(Z, w, turns, slow, release, out)
+        _delayed_tiles(Z, w, turns, slow, release, out)
     else:
-        _wave_tiles(Z, w, turns, out)
+        _fourier_tiles(Z, w, turns, out)
 
 
 def _blas_task(points, w, frequencies, slow, release, frame, out):
@@ -77,13 +76,13 @@ def _blas_task(points, w, frequencies, slow, release, frame, out):
     for a, b in blocks(len(points), BLAS_ROWS):
         Z = frame.apply(points[a:b]).T
         if slow.shape[1]:
-            _late_wave_rows(_in_turns(frequencies, Z), _in_turns(slow, Z), release, w[a:b], out)
+            _delayed_rows(_in_turns(frequencies, Z), _in_turns(slow, Z), release, w[a:b], out)
         else:
-            _wave_rows(_in_turns(frequencies, Z), w[a:b], out)
+            _fourier_rows(_in_turns(frequencies, Z), w[a:b], out)
 
 
 def _in_turns(frequencies, Z):
-    """(s, n) angles over 2π; the products are divided, since with many columns frequencies take more room than they do."""
+    """(s, n) angles over 2π. The products are divided, because in many columns the frequencies are the larger array."""
     angles = frequencies @ Z
     angles /= 2 * np.pi
     return angles
@@ -114,7 +113,7 @@ def _angles(Z, start, stop, turns, t):
 
 
 @compiled(fastmath=FAST)
-def _wave_tiles(Z, w, turns, out):
+def _fourier_tiles(Z, w, turns, out):
     n = Z.shape[1]
     t = np.empty(TILE)
     sine = np.empty(TILE)
@@ -122,11 +121,11 @@ def _wave_tiles(Z, w, turns, out):
         stop = min(n, start + TILE)
         for k in range(len(turns)):
             _angles(Z, start, stop, turns[k], t)
-            _climb(t, sine, w[start:stop], out[k])
+            _add_rungs(t, sine, w[start:stop], out[k])
 
 
 @compiled(fastmath=FAST)
-def _late_wave_tiles(Z, w, turns, slow, release, out):
+def _delayed_tiles(Z, w, turns, slow, release, out):
     n = Z.shape[1]
     t = np.empty(TILE)
     sine = np.empty(TILE)
@@ -137,27 +136,27 @@ def _late_wave_tiles(Z, w, turns, slow, release, out):
         for k in range(len(turns)):
             _angles(Z, start, stop, turns[k], t)
             _angles(Z, start, stop, slow[k], late)
-            _climb_beside(t, sine, late, late_sine, release, w[start:stop], out[k])
+            _add_delayed_rungs(t, sine, late, late_sine, release, w[start:stop], out[k])
 
 
 @compiled(fastmath=FAST)
-def _wave_rows(T, w, out):
+def _fourier_rows(T, w, out):
     sine = np.empty(T.shape[1])
     for k in range(T.shape[0]):
-        _climb(T[k], sine, w, out[k])
+        _add_rungs(T[k], sine, w, out[k])
 
 
 @compiled(fastmath=FAST)
-def _late_wave_rows(T, S, release, w, out):
+def _delayed_rows(T, S, release, w, out):
     sine = np.empty(T.shape[1])
     late_sine = np.empty(T.shape[1])
     for k in range(T.shape[0]):
-        _climb_beside(T[k], sine, S[k], late_sine, release, w, out[k])
+        _add_delayed_rungs(T[k], sine, S[k], late_sine, release, w, out[k])
 
 
 @inner(fastmath=FAST)
-def _climb(t, sine, w, out):
-    """Add the waves of the angles t (in turns) and of their doublings; t is overwritten."""
+def _add_rungs(t, sine, w, out):
+    """Add the Fourier features of the angles t (in turns) and of their doublings; t is overwritten."""
     real = 0.0
     imaginary = 0.0
     for i in range(len(w)):
@@ -183,8 +182,8 @@ def _climb(t, sine, w, out):
 
 
 @inner(fastmath=FAST)
-def _climb_beside(t, sine, late, late_sine, release, w, out):
-    """The same, each wave turned by a second angle that doubles only after the rung ``release``."""
+def _add_delayed_rungs(t, sine, late, late_sine, release, w, out):
+    """The same, with each feature rotated by a second angle that doubles only after the rung ``release``."""
     for i in range(len(w)):
         c, s = turn(late[i])
         late[i] = c

@@ -1,4 +1,4 @@
-"""Rows in main memory, in a mapped file, or in blocks elsewhere, as a lazy traversal uses them (`lazy_cover`)."""
+"""Rows in main memory, in a mapped file, or in blocks elsewhere, for a lazy traversal (`lazy_cover`)."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from reduset._engine.compiled import compiled, inner
 from reduset._engine.cuda.arrays import on_device
-from reduset._engine.lazy_cover import LazyCover, RowPlace, show_by_products
-from reduset._engine.passes import HELD_ENTRIES, BlockRows, SelectedRows
+from reduset._engine.lazy_cover import LazyCover, RowStore, lower_bounds_by_products
+from reduset._engine.passes import LOADED_ENTRIES, BlockRows, SelectedRows
 from reduset._engine.profile import Frame
 from reduset._engine.threads import blocks, run_all
 from reduset._types import Array, Indices
@@ -22,16 +22,16 @@ CANDIDATES_TASK = 256
 ROWS_TASK = 1024
 
 
-def rows_in_place(points: Any, frame: Frame | None = None) -> RowPlace:
-    """Points as a lazy traversal looks at them where they lie, in a frame's coordinates or their own."""
+def rows_in_place(points: Any, frame: Frame | None = None) -> RowStore:
+    """Prepare points for a lazy traversal without moving them, in a frame's coordinates or their own."""
     if isinstance(points, BlockRows):
         return FetchedRows(points, frame)
     if not on_device(points):
         return HostRows(points if frame is None else frame.apply(points))
-    from reduset._engine.cuda.chunks import placed
+    from reduset._engine.cuda.chunks import frame_coordinates
     from reduset._engine.cuda.device_rows import DeviceRows
 
-    return DeviceRows(points.values if frame is None else placed(points.values, frame, np.float64))
+    return DeviceRows(points.values if frame is None else frame_coordinates(points.values, frame, np.float64))
 
 
 class HostRows:
@@ -39,8 +39,8 @@ class HostRows:
 
     arrays: Any = np
     entries = 1 << 24
-    first_look = 1 << 14
-    at_once = 1 << 27
+    first_rows = 1 << 14
+    max_full_update = 1 << 27
 
     def __init__(self, values: NDArray[Any]) -> None:
         self.values = values
@@ -52,8 +52,8 @@ class HostRows:
     def take(self, rows: Any) -> NDArray[Any]:
         return np.asarray(self.values[rows])
 
-    def show(self, rows: Any, centres: NDArray[Any], cosine: bool, bounds: NDArray[np.float32]) -> None:
-        show_by_products(self, rows, centres, cosine, bounds)
+    def lower_bounds(self, rows: Any, centres: NDArray[Any], cosine: bool, bounds: NDArray[np.float32]) -> None:
+        lower_bounds_by_products(self, rows, centres, cosine, bounds)
 
     def products(self, rows: NDArray[Any], centres: NDArray[Any]) -> NDArray[np.float32]:
         out = np.empty((len(rows), len(centres)), np.float32)
@@ -68,16 +68,16 @@ class HostRows:
         run_all([partial(_least_distances, np.ascontiguousarray(candidates[:, a:b]), centres, out[a:b]) for a, b in parts])
         return out
 
-    def choose(self, candidates: Array, distances: Array, floor: float, most: int) -> tuple[Indices, Array, float]:
-        chosen, at = np.empty(most, np.int64), np.empty(most)
-        done, left = _choose(candidates, distances, floor, chosen, at)
-        return chosen[:done], at[:done], float(left)
+    def choose(self, candidates: Array, distances: Array, floor: float, limit: int) -> tuple[Indices, Array, float]:
+        chosen, at = np.empty(limit, np.int64), np.empty(limit)
+        count, largest = _choose(candidates, distances, floor, chosen, at)
+        return chosen[:count], at[:count], float(largest)
 
 
 class FetchedRows(HostRows):
-    """Rows in blocks elsewhere: those that may be the farthest are fetched, and kept until others are."""
+    """Rows in blocks elsewhere. Rows that may be the farthest are fetched and kept until other rows are needed."""
 
-    at_once = 1 << 62  # multiplications cost less than another pass
+    max_full_update = 1 << 62  # multiplications cost less than another pass over the rows
 
     def __init__(self, rows: BlockRows, frame: Frame | None) -> None:
         self.rows, self.frame = rows, frame
@@ -86,27 +86,27 @@ class FetchedRows(HostRows):
 
     def take(self, rows: Any) -> NDArray[Any]:
         numbers = np.arange(self.count)[rows] if isinstance(rows, slice) else np.asarray(rows)
-        at = np.searchsorted(self._numbers, numbers)
-        if not len(self._numbers) or not np.array_equal(self._numbers[at.clip(max=len(self._numbers) - 1)], numbers):
-            self._numbers, at = np.unique(numbers, return_inverse=True)
+        positions = np.searchsorted(self._numbers, numbers)
+        if not len(self._numbers) or not np.array_equal(self._numbers[positions.clip(max=len(self._numbers) - 1)], numbers):
+            self._numbers, positions = np.unique(numbers, return_inverse=True)
             self._values = _in_frame(self.rows[self._numbers], self.frame)
-        return np.asarray(self._values[at])
+        return np.asarray(self._values[positions])
 
-    def show(self, rows: Any, centres: NDArray[Any], cosine: bool, bounds: NDArray[np.float32]) -> None:
-        if rows is not None and len(rows) * self.dimension <= HELD_ENTRIES:
+    def lower_bounds(self, rows: Any, centres: NDArray[Any], cosine: bool, bounds: NDArray[np.float32]) -> None:
+        if rows is not None and len(rows) * self.dimension <= LOADED_ENTRIES:
             self.take(rows)
-            show_by_products(self, rows, centres, cosine, bounds)
+            lower_bounds_by_products(self, rows, centres, cosine, bounds)
             return
         numbers = np.arange(self.count) if rows is None else np.asarray(rows)
-        some = self.rows if rows is None else SelectedRows(self.rows, numbers)
-        for a, b, lower in some.results(partial(_lowered, self.frame, centres, cosine), bounds[numbers]):
+        source = self.rows if rows is None else SelectedRows(self.rows, numbers)
+        for a, b, lower in source.results(partial(_lowered_bounds, self.frame, centres, cosine), bounds[numbers]):
             bounds[numbers[a:b]] = lower
 
-    def owners(self, cover: LazyCover) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    def assignments(self, cover: LazyCover) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """(n,) the nearest centre of every row, and its distance."""
         centres = copy(cover)
         centres.forget_rows()
-        parts = [result for _, _, result in self.rows.results(partial(_owners_of_block, centres, self.frame))]
+        parts = [result for _, _, result in self.rows.results(partial(_assignments_of_block, centres, self.frame))]
         return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
 
 
@@ -114,28 +114,30 @@ def _in_frame(rows: NDArray[Any], frame: Frame | None) -> NDArray[Any]:
     return rows if frame is None else frame.apply(rows)
 
 
-def _lowered(
+def _lowered_bounds(
     frame: Frame | None, centres: NDArray[Any], cosine: bool, rows: NDArray[Any], bounds: NDArray[np.float32]
 ) -> NDArray[np.float32]:
     lower = bounds.copy()
-    HostRows(_in_frame(rows, frame)).show(None, centres, cosine, lower)
+    HostRows(_in_frame(rows, frame)).lower_bounds(None, centres, cosine, lower)
     return lower
 
 
-def _owners_of_block(centres: LazyCover, frame: Frame | None, rows: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+def _assignments_of_block(
+    centres: LazyCover, frame: Frame | None, rows: NDArray[Any]
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     cover = copy(centres)
     cover.place = HostRows(_in_frame(rows, frame))
     return cover.owners()
 
 
 def _multiply(rows: NDArray[Any], centres: NDArray[np.float32], out: NDArray[np.float32]) -> None:
-    with np.errstate(invalid="ignore"):  # BLAS may look at numbers beyond the last row, and tells of what it found there
+    with np.errstate(invalid="ignore"):  # BLAS may read values beyond the last row and warn about them
         np.matmul(rows.astype(np.float32, copy=False), centres, out=out)
 
 
 @compiled()
 def _least_distances(candidates, centres, out):
-    """The least squared distance of each candidate, (d, k), to the centres, summed coordinate by coordinate."""
+    """The least squared distance of each candidate, (d, k), to the centres, with coordinates summed in order."""
     total = np.empty(len(out))
     for c in range(len(centres)):
         _distances_to(candidates, centres[c], total)

@@ -1,4 +1,4 @@
-"""The parts of k-means: seeds, sums over clusters, and sums by label.
+"""Building blocks of k-means: seeds, sums over clusters, and sums by label.
 
 **Seeds** by k-means++ (Arthur & Vassilvitskii 2007). Each is drawn by weight times the squared distance to the nearest seed so far.
 O(n·m·d) time, O(n) memory beyond the points.
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from reduset._engine.compiled import compiled
 from reduset._engine.cuda.arrays import on_device
-from reduset._engine.device import goes_to_card
+from reduset._engine.device import uses_gpu
 from reduset._engine.distances import SQUARED
 from reduset._engine.leaves import Leaves
 from reduset._engine.neighbours import nearest
@@ -27,40 +27,40 @@ from reduset._types import Floats
 
 
 @compiled()
-def draw_seeds(Z, weights, luck, seeds):
-    """Fill ``seeds`` with rows of the points Z (n, d), one for each uniform draw ``luck``; return how many there are.
+def draw_seeds(Z, weights, uniforms, seeds):
+    """Fill ``seeds`` with rows of the points Z (n, d), one for each uniform draw; return the number of seeds.
 
-    Fewer than asked for where every place has its seed.
+    There are fewer if every distinct point is a seed.
     """
     n, d = Z.shape
     columns = np.ascontiguousarray(Z.T)
     distance = np.ones(n)
-    fresh = np.empty(n)
-    for k in range(len(luck)):
+    squares = np.empty(n)
+    for k in range(len(uniforms)):
         total = 0.0
         for i in range(n):
             total += weights[i] * distance[i]
         if not total > 0:
             return k
-        target = luck[k] * total
-        so_far = 0.0
+        target = uniforms[k] * total
+        cumulative = 0.0
         chosen = n - 1
         for i in range(n):
-            so_far += weights[i] * distance[i]
-            if so_far > target:
+            cumulative += weights[i] * distance[i]
+            if cumulative > target:
                 chosen = i
                 break
         seeds[k] = chosen
-        fresh[:] = 0
+        squares[:] = 0
         for j in range(d):
             column = columns[j]
-            place = column[chosen]
+            value = column[chosen]
             for i in range(n):
-                apart = column[i] - place
-                fresh[i] += apart * apart
+                difference = column[i] - value
+                squares[i] += difference * difference
         for i in range(n):
-            distance[i] = fresh[i] if k == 0 else min(distance[i], fresh[i])
-    return len(luck)
+            distance[i] = squares[i] if k == 0 else min(distance[i], squares[i])
+    return len(uniforms)
 
 
 COLUMNS_A_STEP = 16
@@ -71,18 +71,18 @@ def cluster_sums(
     points: Floats, weights: Any, centres: NDArray[np.float64], frame: Frame, leaves: Leaves | None = None
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """(m,) Σ w and (m, d) Σ w (x − c) over the points nearest to each centre c."""
-    if goes_to_card(points, centres):
-        from reduset._engine.cuda.cells import cluster_sums as on_card
+    if uses_gpu(points, centres):
+        from reduset._engine.cuda.nearest import cluster_sums as on_gpu
 
-        return on_card(points, weights, centres, frame)
-    owner, _ = nearest(points, centres, frame, SQUARED, leaves)
-    order = np.argsort(owner, kind="stable")
-    occupied, starts = np.unique(owner[order], return_index=True)
+        return on_gpu(points, weights, centres, frame)
+    assignments, _ = nearest(points, centres, frame, SQUARED, leaves)
+    order = np.argsort(assignments, kind="stable")
+    occupied, starts = np.unique(assignments[order], return_index=True)
     masses, pulls = np.zeros(len(centres)), np.zeros(centres.shape)
     masses[occupied] = np.add.reduceat(weights[order], starts)
-    owner, share = owner[order], weights[order, None]
+    assignments, row_weights = assignments[order], weights[order, None]
     for a, b in blocks(centres.shape[1], COLUMNS_A_STEP):
-        pulls[occupied, a:b] = np.add.reduceat((points[order, a:b] - centres[owner, a:b]) * share, starts)
+        pulls[occupied, a:b] = np.add.reduceat((points[order, a:b] - centres[assignments, a:b]) * row_weights, starts)
     return masses, pulls
 
 
@@ -90,20 +90,20 @@ THREADS = 256
 
 
 class LabelSums:
-    """Labels 0, 1, … of rows, which many columns of numbers are added up by.
+    """Sums of many columns of numbers by the labels 0, 1, … of rows.
 
-    On the processor by one pass a column. On a GPU rows are put in the order of their labels once, and each label's are added in
-    the same order every time: the same bits from run to run, which sums by atomic additions have not.
+    On the processor, each column takes one pass. On a GPU, rows are sorted by label once. Each label's rows are then added in a
+    fixed order, so that results have the same bits in every run. Atomic additions would not guarantee this.
 
     Parameters
     ----------
-    labels : (n,) of NumPy or CuPy
-    count : how many there may be
+    labels : (n,) NumPy or CuPy array
+    count : the number of labels
     """
 
     def __init__(self, labels: Any, count: int) -> None:
-        self._labels, self._count, self._there = labels, count, on_device(labels)
-        if self._there:
+        self._labels, self._count, self._on_device = labels, count, on_device(labels)
+        if self._on_device:
             import cupy
 
             with labels.device:
@@ -112,8 +112,8 @@ class LabelSums:
                 self._starts = cupy.searchsorted(labels[self._order], ends).astype(cupy.int64)
 
     def of(self, values: Any) -> NDArray[np.float64]:
-        """(count,) the sums of numbers (n,) that lie where the labels do."""
-        if not self._there:
+        """(count,) the sums of numbers (n,), on the device of the labels."""
+        if not self._on_device:
             return np.asarray(np.bincount(self._labels, values, self._count), np.float64)
         import cupy
 

@@ -1,4 +1,4 @@
-"""Kernel values block by block of rows: for many bandwidths at once, and as functions Σⱼ Aⱼₖ φ(cⱼ, ·) for all k at once.
+"""Kernel values, one block of rows at a time: for many bandwidths at once, and as functions Σⱼ Aⱼₖ φ(cⱼ, ·) for all k at once.
 
 The distances of a block of rows to the others are computed once and serve every bandwidth, because a distance in other units is the
 distance times a factor. In many dimensions ten bandwidths cost little more than one. O(n·m·d) for the distances, O(n·m) for each
@@ -17,9 +17,9 @@ from reduset._engine.arithmetic import FAST, exp_minus
 from reduset._engine.cached import cached_property
 from reduset._engine.centre_distances import Centres
 from reduset._engine.compiled import compiled, row
-from reduset._engine.device import goes_to_card
+from reduset._engine.device import uses_gpu
 from reduset._engine.distances import CITYBLOCK, SQUARED, to_exponents
-from reduset._engine.profile import FEW_COLUMNS, Frame, Profile
+from reduset._engine.profile import MAX_REGISTER_COLUMNS, Frame, Profile
 from reduset._engine.sums import gram
 from reduset._engine.threads import blocks, run_all, single_threaded_blas
 from reduset._types import Floats
@@ -27,7 +27,7 @@ from reduset._types import Floats
 GRAM_ENTRIES, MAX_GRAM_ROWS, MIN_GRAM_ROWS, GRAM_ROWS_PER_TASK = 1 << 21, 1024, 64, 128
 
 Matrix = NDArray[np.float64]
-UseGram = Callable[[int, int, int, Matrix], None]  # (which bandwidth, first row, last row + 1, the matrix of these rows)
+UseGram = Callable[[int, int, int, Matrix], None]  # (bandwidth index, first row, last row + 1, matrix of these rows)
 
 
 @compiled(fastmath=FAST)
@@ -44,9 +44,9 @@ def _value_matrix(distances, factor, exponents, exponent, table, step, out):
 
 
 def gram_blocks(points: Floats, others: Floats, frame: Frame, profile: Profile, stretches: Sequence[float], use: UseGram) -> None:
-    """Hand the matrices φ(xᵢ, yⱼ) in coordinates stretched by each of ``stretches`` to ``use``, block by block of the points."""
+    """Pass φ(xᵢ, yⱼ), in coordinates stretched by each of ``stretches``, to ``use``, one block of points at a time."""
     rows = min(MAX_GRAM_ROWS, max(MIN_GRAM_ROWS, GRAM_ENTRIES // len(others)))
-    shared = profile.metric in (SQUARED, CITYBLOCK)  # in other units any other metric is no multiple of itself
+    shared = profile.metric in (SQUARED, CITYBLOCK)  # other metrics do not scale with the coordinates
     units = [1.0] if shared else list(stretches)
     power = 2 if profile.metric == SQUARED else 1
     arguments = profile.exponent_arguments(np.float64)
@@ -57,7 +57,11 @@ def gram_blocks(points: Floats, others: Floats, frame: Frame, profile: Profile, 
         parts = blocks(b - a, GRAM_ROWS_PER_TASK)
         with single_threaded_blas():
             run_all(
-                [partial(_put, centres[u], points[a + c : a + e], distances[u, c:e]) for u in range(len(units)) for c, e in parts]
+                [
+                    partial(_fill_distances, centres[u], points[a + c : a + e], distances[u, c:e])
+                    for u in range(len(units))
+                    for c, e in parts
+                ]
             )
             tasks = []
             for s, stretch in enumerate(stretches):
@@ -67,16 +71,16 @@ def gram_blocks(points: Floats, others: Floats, frame: Frame, profile: Profile, 
             run_all([partial(use, s, a, b, values[s]) for s in range(len(stretches))])
 
 
-def _put(centres: Centres, points: Floats, out: Matrix) -> None:
+def _fill_distances(centres: Centres, points: Floats, out: Matrix) -> None:
     out[:] = centres.distances(points)
 
 
 ENTRIES, MAX_ROWS, MIN_ROWS = 1 << 19, 512, 32
-MIN_TASKS, MIN_TASK_ROWS = 8, 128  # into at least so many, unless these had fewer rows, so that threads have something to share
+MIN_TASKS, MIN_TASK_ROWS = 8, 128  # least number of tasks, to occupy the threads, unless tasks had fewer rows than this
 
 
 class KernelMaps:
-    """The functions Σⱼ Aⱼₖ φ(cⱼ, ·), k = 1 … p, for one block of points after the other.
+    """The functions Σⱼ Aⱼₖ φ(cⱼ, ·), k = 1 … p, for successive blocks of points.
 
     ``coefficients`` are A, (m, p). ``single`` allows distances with errors of about 1e-7.
     """
@@ -96,10 +100,10 @@ class KernelMaps:
         return _Rounded(self._coefficients, self._near)
 
     def at(self, points: Floats, rows: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
-        """(n, p) values at the points, or at these rows of them."""
-        if goes_to_card(points, self._centres, points.shape[1] <= FEW_COLUMNS):
-            some = points if rows is None else points[rows]
-            return np.asarray(gram(some, self._centres, self._frame, self._profile) @ self._coefficients)
+        """(n, p) values at the points, or at these rows."""
+        if uses_gpu(points, self._centres, points.shape[1] <= MAX_REGISTER_COLUMNS):
+            selected = points if rows is None else points[rows]
+            return np.asarray(gram(selected, self._centres, self._frame, self._profile) @ self._coefficients)
         near, count = self._near, len(points if rows is None else rows)
         out = np.empty((count, self._coefficients.shape[1]))
 
@@ -111,15 +115,15 @@ class KernelMaps:
                 _to_values(distances, *self._profile.exponent_arguments(np.float64))
                 np.matmul(distances, self._coefficients, out=out[a:b])
 
-        run_all([partial(task, a, b) for a, b in _shares(count, self._centres)], blas=True)
+        run_all([partial(task, a, b) for a, b in _row_tasks(count, self._centres)], blas=True)
         return out
 
 
 class _Rounded:
-    """Coefficients in single precision, for values φ − φ₀: what is rounded of them is as small as they are."""
+    """Coefficients in single precision for values φ − φ₀. Subtracting φ₀ makes the values and their rounding errors small."""
 
     def __init__(self, coefficients: NDArray[np.float64], near: Centres) -> None:
-        self._unit = float(np.abs(coefficients).max(initial=0.0)) or 1.0  # float32 has few powers of ten
+        self._unit = float(np.abs(coefficients).max(initial=0.0)) or 1.0  # scaled to avoid the limited range of float32
         self._coefficients = (coefficients / self._unit).astype(np.float32)
         self._level = float(np.exp(-near.typical))
         self._sums = self._level * coefficients.sum(axis=0)
@@ -131,11 +135,11 @@ class _Rounded:
 
 
 def product_matrix(points: Floats, centres: Floats, frame: Frame, profile: Profile, single: bool = False) -> NDArray[np.float64]:
-    """The matrix φ(xᵢ, cⱼ), (n, m), as `gram` but for the rounding of its distances, which come from products in many dimensions.
+    """The matrix φ(xᵢ, cⱼ), (n, m). It equals `gram` up to rounding, since distances come from products in many dimensions.
 
-    Of points with themselves (the same array) half of it is computed. ``single`` allows distances with errors of about 1e-7.
+    For points with themselves (the same array) half of it is computed. ``single`` allows distances with errors of about 1e-7.
     """
-    if goes_to_card(points, centres, points.shape[1] <= FEW_COLUMNS):
+    if uses_gpu(points, centres, points.shape[1] <= MAX_REGISTER_COLUMNS):
         return gram(points, centres, frame, profile)
     out = np.empty((len(points), len(centres)))
     near = Centres(centres, frame, profile, single=single)
@@ -152,18 +156,18 @@ def product_matrix(points: Floats, centres: Floats, frame: Frame, profile: Profi
         if symmetric:
             out[b:, a:b] = out[a:b, b:].T
 
-    run_all([partial(task, a, b) for a, b in _shares(len(points), centres)], blas=True)
+    run_all([partial(task, a, b) for a, b in _row_tasks(len(points), centres)], blas=True)
     return out
 
 
-def _shares(count: int, centres: Floats) -> list[tuple[int, int]]:
-    most = min(MAX_ROWS, max(MIN_ROWS, ENTRIES // len(centres)))
-    return blocks(count, min(most, max(MIN_TASK_ROWS, -(-count // MIN_TASKS))))
+def _row_tasks(count: int, centres: Floats) -> list[tuple[int, int]]:
+    max_rows = min(MAX_ROWS, max(MIN_ROWS, ENTRIES // len(centres)))
+    return blocks(count, min(max_rows, max(MIN_TASK_ROWS, -(-count // MIN_TASKS))))
 
 
 @compiled(fastmath=FAST)
 def _to_values(distances, exponents, exponent, table, step):
-    """Turn distances into values, in place."""
+    """Convert distances to values, in place."""
     for i in range(distances.shape[0]):
         t = row(distances, i)
         if exponents != 0:
@@ -174,7 +178,7 @@ def _to_values(distances, exponents, exponent, table, step):
 
 @compiled(fastmath=FAST)
 def _to_rounded_values(distances, level):
-    """The same for distances of the family LINEAR in single precision, about a level and rounded once."""
+    """The same for family LINEAR in single precision: values minus ``level``, rounded once."""
     for i in range(distances.shape[0]):
         t = distances[i]
         for j in range(len(t)):
@@ -183,7 +187,7 @@ def _to_rounded_values(distances, level):
 
 @compiled(fastmath=FAST)
 def _to_values_in_double(distances, out):
-    """The same, not rounded again."""
+    """The same, stored in double precision."""
     for i in range(distances.shape[0]):
         for j in range(distances.shape[1]):
             out[i, j] = exp_minus(np.float64(distances[i, j]))

@@ -1,4 +1,4 @@
-"""Logarithms of weighted kernel sums with a bounded relative error: leaves near the query exactly, the others by their moments.
+"""Logarithms of weighted kernel sums with a bounded relative error. Leaves near the query are summed exactly, others by moments.
 
 The points are sorted into the boxes of a k-d tree (`leaves`). For a query q and leaf l of weight m_l, the kernel at the nearest
 corner of the box gives the upper bound u_l = m_l·φ(nearest corner) of the leaf's sum. The leaves of largest bound are summed point
@@ -6,14 +6,14 @@ by point, until the bounds of the others add up to at most ρ times the sum foun
 
     Σ_{l not summed} u_l ≤ ρ·S,   S = Σ_{l summed} Σ_{i in l} wᵢ φ(xᵢ, q).
 
-Each of the others adds an estimate e_l ≤ u_l. For the Gaussian it is that of a normal distribution with the leaf's mean and column
-variances, which is exact up to third moments; 0 where it would rest on a tail of that distribution in which the leaf has few
-points. For other kernels it is the kernel at the root mean square distance. So the result lies between S and (1 + ρ)·S, as the true
-sum does: the logarithm is wrong by at most log(1 + ρ) at every query, near or far. The measured error is at least ten times
-smaller. Sums are relative to the least exponent, so that nothing underflows far from all points.
+Each of the others adds an estimate e_l ≤ u_l. For the Gaussian, this is the integral over a normal distribution with the leaf's
+mean and column variances, which is exact up to third moments. It is 0 if it would depend on a tail of that distribution with few
+points of the leaf. For other kernels it is the kernel at the root mean square distance. So the result lies between S and (1 + ρ)·S,
+as the true sum does. The error of the logarithm is at most log(1 + ρ) at every query, near or far. The measured error is at least
+ten times smaller. Sums are relative to the least exponent, so that nothing underflows far from all points.
 
-Coordinates are relative to the middle of their leaf, so that single precision loses no digits where the data have long tails.
-Memory: one copy of the points. Time: O(d·n / leaf) a query for the bounds, and O(d) for each point of a leaf that is summed.
+Coordinates are relative to the middle of their leaf, so that single precision loses no digits in long tails of the data. Memory:
+one copy of the points. Time: O(d·n / leaf) a query for the bounds, and O(d) for each point of a leaf that is summed.
 """
 
 from __future__ import annotations
@@ -33,13 +33,14 @@ from reduset._engine.profile import Frame, Profile
 from reduset._engine.threads import blocks, run_all
 from reduset._types import Array, Floats
 
-SINGLE_REACH = 8192.0  # kernel units from the centre up to which float32 leaves the exponents right to 1e-5 of their value
+SINGLE_REACH = 8192.0  # largest distance from the centre, in kernel units, at which float32 exponents are accurate to 1e-5
 QUERIES_TASK = 64
-LANES = 16  # points that a loop takes at once: shorter leaves would leave the rest to be summed one by one
-BUCKETS, BUCKETS_PER_UNIT = 64, 2.0  # of a histogram of the bounds by their logarithm
-FAINTEST = 80.0  # exponent up to which float32 holds a kernel value
+LANES = 16  # points per vector operation; leaves are padded to a multiple
+BUCKETS, BUCKETS_PER_UNIT = 64, 2.0  # histogram of the bounds by their logarithm
+MAX_EXPONENT = 80.0  # largest exponent with a kernel value in the range of float32
 TINY = 1e-300
-MAX_STRAIN = 2.0  # half the squared number of standard deviations from a leaf's mean at which its estimate puts the weight
+# limit on z²/2, where z is the number of standard deviations between a leaf's mean and the region that dominates its estimate
+MAX_STRAIN = 2.0
 
 
 @dataclass(frozen=True)
@@ -52,8 +53,8 @@ class LeafSums:
     weights : (n,) in units of ``unit``
     starts : (leaves + 1,) first point of each leaf, and the end
     middles : (leaves, d)
-    low, high, means, narrowing : (d, leaves) boxes, means of the points, and what squared distances to the mean are divided by
-    log_masses, inside, outside : (leaves,) logarithm of the weight, and what the estimate adds to a gap and to an exponent
+    low, high, means, narrowing : (d, leaves) boxes, means of the points, and factors of squared distances to the mean
+    log_masses, inside, outside : (leaves,) logarithm of the weight, and additions to the distance and the exponent of the estimate
     """
 
     columns: Floats
@@ -75,10 +76,10 @@ class LeafSums:
     def of(cls, points: Floats, weights: Floats, frame: Frame, profile: Profile, length: int = 128) -> LeafSums:
         """Sort (n, d) points with positive weights (n,) into leaves of at most ``length`` points.
 
-        ``profile`` is of a kernel with squared or city-block distances.
+        ``profile`` must have squared or city-block distances.
         """
         if profile.metric not in (SQUARED, CITYBLOCK):
-            raise ValueError("leaves have bounds in squared and city-block distances only")
+            raise ValueError("profile must have squared or city-block distances, since leaves have bounds for these only")
         d = points.shape[1]
         leaves = build_leaves(points, frame, np.float64, length=length)
         reach = max(float(np.abs(leaves.low).max()), float(np.abs(leaves.high).max()))
@@ -114,21 +115,21 @@ class LeafSums:
         )
 
     def logs(self, queries: Floats, ratio: float) -> NDArray[np.float64]:
-        """log Σᵢ wᵢ φ(xᵢ, q) for each query, (q,), wrong by at most log(1 + ratio)."""
+        """log Σᵢ wᵢ φ(xᵢ, q) for each query, (q,), with an error of at most log(1 + ratio)."""
         Q = self.frame.apply(queries)
         out = np.empty(len(Q))
         arrays = (self.low, self.high, self.means, self.narrowing, self.log_masses, self.inside, self.outside)
         loops = self.profile.value_arguments(self.columns.dtype.type)
-        how: tuple[Any, ...] = (self.profile.metric, *loops, float(ratio))
+        arguments: tuple[Any, ...] = (self.profile.metric, *loops, float(ratio))
         points = (self.columns, self.weights, self.starts, self.middles)
-        run_all([partial(_near_logs, *points, *arrays, Q[a:b], *how, out[a:b]) for a, b in blocks(len(Q), QUERIES_TASK)])
+        run_all([partial(_near_logs, *points, *arrays, Q[a:b], *arguments, out[a:b]) for a, b in blocks(len(Q), QUERIES_TASK)])
         out += np.log(self.unit)
         return out
 
 
 @compiled()
 def _moments(columns, starts, weights, d):
-    """Of each leaf the weight, (leaves,), and the mean and variance of each column, (leaves, d)."""
+    """The weight of each leaf, (leaves,), and the mean and variance of each column, (leaves, d)."""
     count = len(starts) - 1
     mass = np.zeros(count)
     means = np.zeros((count, d))
@@ -155,7 +156,7 @@ def _moments(columns, starts, weights, d):
 def _padded(
     columns: Floats, starts: NDArray[np.int64], weights: Array, middles: Array, dtype: type
 ) -> tuple[NDArray[np.int64], Floats, Floats]:
-    """Leaves with coordinates relative to their middle, each of a length that fills whole vectors; what is added has no weight."""
+    """Coordinates relative to the middles of the leaves, padded to whole vectors with points of weight 0."""
     d = middles.shape[1]
     lengths = np.diff(starts)
     ends = np.concatenate([[0], np.cumsum(-(-lengths // LANES) * LANES)])
@@ -214,7 +215,7 @@ def _exponents(
 
 @inner(fastmath=FAST)
 def _histogram(bounds, base, sums):
-    """Σ exp(base − bound) over the leaves in each bucket of bounds; those far beyond the last one count as too much, never as 0."""
+    """Σ exp(base − bound) over the leaves in each bucket of bounds. Distant leaves count as more than they are, never as 0."""
     dtype = bounds.dtype.type
     for b in range(BUCKETS):
         sums[b] = 0.0
@@ -222,7 +223,7 @@ def _histogram(bounds, base, sums):
         u = bounds[k] - base
         if u < dtype(np.inf):
             b = np.int64(min(u * dtype(BUCKETS_PER_UNIT), dtype(BUCKETS - 1)))
-            sums[b] += np.float64(exp_minus(min(u, dtype(FAINTEST))))
+            sums[b] += np.float64(exp_minus(min(u, dtype(MAX_EXPONENT))))
 
 
 @inner(fastmath=FAST)
@@ -259,7 +260,7 @@ def _near_logs(
     for leaf in range(count):
         longest = max(longest, starts[leaf + 1] - starts[leaf])
     t = np.empty(longest, low.dtype)
-    here = np.empty(d, low.dtype)
+    offset = np.empty(d, low.dtype)
     for q in range(Q.shape[0]):
         _exponents(
             low, high, means, narrowing, log_masses, inside, outside,
@@ -267,12 +268,12 @@ def _near_logs(
         )  # fmt: skip
         least = np.inf  # the exponent of the nearest point so far
         total = 0.0  # Σ w exp(least − exponent) over the leaves that were summed
-        first = BUCKETS  # the first bucket whose leaves are not summed yet
+        first = BUCKETS  # the first bucket with leaves that are not summed yet
         base = dtype(0)
         rest = np.inf
-        # in units of exp(−base), log ρS is log(ratio·total) − least + base
+        # In units of exp(−base), log ρS is log(ratio·total) − least + base.
         while rest > 0.0 and (total == 0.0 or np.log(rest) > np.log(ratio * total) - least + base):
-            if first >= BUCKETS - 1:  # what is in the last bucket gets a histogram of its own
+            if first >= BUCKETS - 1:  # the leaves of the last bucket get a new histogram
                 base = dtype(np.inf)
                 for k in range(count):
                     base = min(base, bounds[k])
@@ -282,7 +283,8 @@ def _near_logs(
                 _histogram(bounds, base, sums)
                 first = 0
             last = first
-            if total > 0.0:  # as many as the sum so far asks for; it grows with them, so that this may be too many but not too few
+            # take as many buckets as the current sum requires; since the sum grows, this may be too many but not too few
+            if total > 0.0:
                 after = 0.0
                 for b in range(first + 1, BUCKETS):
                     after += sums[b]
@@ -297,8 +299,8 @@ def _near_logs(
                     a = starts[k]
                     size = starts[k + 1] - a
                     for j in range(d):
-                        here[j] = dtype(Q[q, j] - middles[k, j])
-                    to_distances(distances, columns, a * d, size, size, here, t)
+                        offset[j] = dtype(Q[q, j] - middles[k, j])
+                    to_distances(distances, columns, a * d, size, size, offset, t)
                     if exponents != 0:
                         to_exponents(exponents, exponent, table, step, t, size)
                     closest = t[0]
@@ -313,7 +315,7 @@ def _near_logs(
             rest = 0.0
             for b in range(first, BUCKETS):
                 rest += sums[b]
-        others = 0.0 if rest == 0.0 else _estimate(estimates, base)
-        if others > 0.0:
-            total += others * np.exp(least - base)
+        estimated = 0.0 if rest == 0.0 else _estimate(estimates, base)
+        if estimated > 0.0:
+            total += estimated * np.exp(least - base)
         out[q] = np.log(total) - least

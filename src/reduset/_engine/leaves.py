@@ -1,8 +1,8 @@
 """Points in leaves: a partition of the data into small boxes, each stored by columns.
 
-A k-d tree of which only the leaves are kept: a range is cut at the (sampled) median of its widest coordinate until it is
-short. The number of leaves is bounded, so that building is linear in n. In many dimensions the cuts look at the `KEYS` coordinates
-of the largest spread and at the distance to the centre, which in high dimension tells most about who is far from whom.
+This is a k-d tree that keeps only its leaves. A range is cut at the (sampled) median of its widest coordinate until it is short.
+The number of leaves is bounded, so that building is linear in n. In many dimensions, the cuts use the `KEYS` coordinates of largest
+spread and the distance to the centre. In high dimension this distance separates points best.
 
 Memory: one float32 copy of the data and one int32 index.
 """
@@ -23,8 +23,8 @@ from reduset._engine.profile import Frame
 from reduset._engine.threads import blocks, row_blocks, run_all
 from reduset._types import Floats
 
-LEAF, LEAF_OF_MANY = 128, 64  # points; in many dimensions the points of a leaf must stay in cache
-MOST_LEAVES = 1 << 12
+LEAF, LEAF_MANY_COLUMNS = 128, 64  # points per leaf; in many dimensions fewer points fit in the cache
+MAX_LEAVES = 1 << 12
 KEYS = 16
 SAMPLED = 65
 
@@ -33,13 +33,13 @@ SAMPLED = 65
 class Leaves:
     """The partition. Leaf l holds points starts[l]:starts[l + 1] of ``order``, and their coordinates by columns."""
 
-    order: NDArray[np.int32]  # (n,) row of the data at each place; all rows, or those that were asked for
+    order: NDArray[np.int32]  # (n,) row number at each position, for all rows or the selected ones
     starts: NDArray[np.int64]  # (leaves + 1,)
-    columns: Floats  # (n·d,) leaf l from starts[l]·d on, coordinate by coordinate
+    columns: Floats  # (n·d,) leaf l from starts[l]·d on, one coordinate after the other
     low: Floats  # (leaves, d) boxes
     high: Floats
     frame: Frame
-    slack: float  # how far any coordinate of ``columns`` may be from the true one
+    slack: float  # largest rounding error of a coordinate in ``columns``
 
     @property
     def dimension(self) -> int:
@@ -51,14 +51,14 @@ def build_leaves(
 ) -> Leaves:
     """Sort the points, or some rows of them, into leaves, in the coordinates of ``frame``.
 
-    ``length`` is the most points a leaf holds. By default it depends on the columns, and the number of leaves is bounded.
+    ``length`` is the largest number of points in a leaf. By default it depends on the columns, and the number of leaves is bounded.
     """
     d = points.shape[1]
     order = np.arange(len(points), dtype=np.int32) if rows is None else rows.copy()
     n = len(order)
     keys = _keys(points, rows, frame, dtype)
     if length is None:
-        length = max(LEAF if d <= KEYS else LEAF_OF_MANY, -(-n // MOST_LEAVES))
+        length = max(LEAF if d <= KEYS else LEAF_MANY_COLUMNS, -(-n // MAX_LEAVES))
     starts = _cut(keys, order, length)
     count = len(starts) - 1
     columns = keys.reshape(-1) if d <= KEYS else np.empty(n * d, dtype)
@@ -74,33 +74,34 @@ def build_leaves(
 
 
 def leaf_order(points: Floats, frame: Frame, length: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Rows in boxes of at most ``length`` points: their order, and where in it each box starts, with the end of the last."""
+    """Sort rows into boxes of at most ``length`` points. Return their order and the start of each box in it, with the end of the
+    last."""
     order = np.arange(len(points), dtype=np.int32)
     return order, _cut(_keys(points, None, frame, np.float32), order, length)
 
 
 def _keys(points: Floats, rows: NDArray[np.int32] | None, frame: Frame, dtype: type) -> Floats:
-    """(n, min(d, KEYS + 1)) what the cuts look at: the coordinates themselves, or a telling few of them."""
+    """(n, min(d, KEYS)) keys for the cuts: the coordinates, or a few of them with the distance to the centre."""
     d = points.shape[1]
     n = len(points) if rows is None else len(rows)
 
-    def some(which: slice) -> Floats:
+    def selected(which: slice) -> Floats:
         return points[which] if rows is None else points[rows[which]]
 
     if d <= KEYS:
         keys: Floats = np.empty((n, d), dtype)
 
         def fill(a: int, b: int) -> None:
-            keys[a:b] = frame.apply(some(slice(a, b)))
+            keys[a:b] = frame.apply(selected(slice(a, b)))
     else:
-        sample = frame.apply(some(slice(None, None, max(1, n // 2000))))
+        sample = frame.apply(selected(slice(None, None, max(1, n // 2000))))
         widest = np.sort(np.argsort(-sample.var(axis=0), kind="stable")[: KEYS - 1])
         middle = sample.mean(axis=0)
         keys = np.empty((n, KEYS), dtype)
 
         def fill(a: int, b: int) -> None:
             for c in range(a, b, 256):
-                z = frame.apply(some(slice(c, min(b, c + 256))))
+                z = frame.apply(selected(slice(c, min(b, c + 256))))
                 keys[c : c + len(z), 1:] = z[:, widest]
                 z -= middle
                 keys[c : c + len(z), 0] = np.sqrt(np.einsum("ij,ij->i", z, z))
@@ -110,10 +111,10 @@ def _keys(points: Floats, rows: NDArray[np.int32] | None, frame: Frame, dtype: t
 
 
 def _cut(keys: Floats, order: NDArray[np.int32], length: int) -> NDArray[np.int64]:
-    """Permute keys and order in place; return where each leaf starts."""
+    """Permute keys and order in place; return the start of each leaf."""
     n = len(order)
     parts = [(0, n)]
-    while len(parts) < 16 and parts[0][1] - parts[0][0] > 4 * length:  # the top of the tree, one task a part
+    while len(parts) < 16 and parts[0][1] - parts[0][0] > 4 * length:  # the top of the tree, one task per part
         middles = [0] * len(parts)
 
         def halve(k: int, middles: list[int] = middles, parts: list[tuple[int, int]] = parts) -> None:
@@ -124,18 +125,18 @@ def _cut(keys: Floats, order: NDArray[np.int32], length: int) -> NDArray[np.int6
         parts.sort()
         if max(b - a for a, b in parts) <= length:
             break
-    found: list[NDArray[np.int64]] = [np.empty(0, np.int64)] * len(parts)
+    starts: list[NDArray[np.int64]] = [np.empty(0, np.int64)] * len(parts)
 
     def finish(k: int) -> None:
-        found[k] = _cut_fully(keys, order, parts[k][0], parts[k][1], length)
+        starts[k] = _cut_fully(keys, order, parts[k][0], parts[k][1], length)
 
     run_all([partial(finish, k) for k in range(len(parts))])
-    return np.concatenate([*found, [n]])
+    return np.concatenate([*starts, [n]])
 
 
 @compiled()
 def _split(keys, order, start, stop):
-    """Partition keys[start:stop] at the median of the widest key, both judged from a sample; where the second half starts."""
+    """Partition keys[start:stop] at the median of the widest key, both from a sample. Return the start of the second half."""
     width = keys.shape[1]
     count = min(SAMPLED, stop - start)
     sample = np.empty((width, count), keys.dtype)
@@ -154,9 +155,9 @@ def _split(keys, order, start, stop):
             widest = j
             extent = high - low
     if extent == 0:
-        return _split_rare(keys, order, start, stop)
+        return _split_all(keys, order, start, stop)
     values = sample[widest]
-    for i in range(1, count):  # so few are sorted by insertion: `np.sort` would take seconds to compile
+    for i in range(1, count):  # insertion sort, since `np.sort` would take seconds to compile
         value = values[i]
         j = i
         while j > 0 and values[j - 1] > value:
@@ -164,14 +165,14 @@ def _split(keys, order, start, stop):
             j -= 1
         values[j] = value
     middle = count // 2
-    while middle < count - 1 and values[middle] == values[0]:  # ties at the bottom: both halves must get a point
+    while middle < count - 1 and values[middle] == values[0]:  # ties at the bottom, but both halves need a point
         middle += 1
     return _partition(keys, order, start, stop, widest, values[middle])
 
 
 @njit(inline="always")
-def _split_rare(keys, order, start, stop):
-    """The sample was all alike: look at every point, and cut anywhere if they are alike too."""
+def _split_all(keys, order, start, stop):
+    """The sample was constant: use every point. If these are equal too, cut in the middle."""
     width = keys.shape[1]
     low = keys[start].copy()
     high = keys[start].copy()
@@ -191,7 +192,7 @@ def _split_rare(keys, order, start, stop):
 
 @inner()
 def _partition(keys, order, start, stop, j, pivot):
-    """Move the points whose key j is below the pivot to the front; how far they reach."""
+    """Move the points with key j below the pivot to the front; return the end of that part."""
     width = keys.shape[1]
     a = start
     b = stop - 1
@@ -212,7 +213,7 @@ def _partition(keys, order, start, stop, j, pivot):
 @compiled()
 def _cut_fully(keys, order, start, stop, length):
     starts = np.empty(16 + (stop - start) // max(1, length // 16), np.int64)
-    ends = np.empty(64, np.int64)  # of the parts that wait, the next one last: what is left of the range, from ``a`` on
+    ends = np.empty(64, np.int64)  # ends of the pending parts, the next one last; the next part starts at ``a``
     count = 0
     waiting = 1
     ends[0] = stop
@@ -236,7 +237,7 @@ def _cut_fully(keys, order, start, stop, length):
 
 @inner()
 def longer(values):
-    """The same values with as much room again."""
+    """A copy with twice the length."""
     longer = np.empty(2 * len(values), values.dtype)
     for i in range(len(values)):
         longer[i] = values[i]
@@ -245,21 +246,21 @@ def longer(values):
 
 @compiled(fastmath=FAST)
 def _transpose_leaves(columns, starts, d, low, high, first, last):
-    """Turn each leaf's rows into columns, in place, and note its box."""
+    """Turn each leaf's rows into columns, in place, and store its box."""
     buffer = np.empty(0, columns.dtype)
     for leaf in range(first, last):
         count = starts[leaf + 1] - starts[leaf]
         if len(buffer) < count * d:
             buffer = np.empty(count * d, columns.dtype)
-        place = columns[starts[leaf] * d : starts[leaf + 1] * d]
+        leaf_entries = columns[starts[leaf] * d : starts[leaf + 1] * d]
         for i in range(count * d):
-            buffer[i] = place[i]
+            buffer[i] = leaf_entries[i]
         for j in range(d):
             lo = buffer[j]
             hi = buffer[j]
             for i in range(count):
                 value = buffer[i * d + j]
-                place[j * count + i] = value
+                leaf_entries[j * count + i] = value
                 lo = min(lo, value)
                 hi = max(hi, value)
             low[leaf, j] = lo
@@ -276,11 +277,11 @@ def _gather_leaves(points, frame, order, columns, starts, low, high, first, last
 
 
 @njit(inline="always")
-def copy_point(columns, starts, leaf, place, out):
-    """The coordinates of the point at this place of the order, which the leaf holds."""
+def copy_point(columns, starts, leaf, position, out):
+    """Copy the coordinates of the point at this position of the order, which belongs to the leaf."""
     a = starts[leaf]
     for j in range(len(out)):
-        out[j] = columns[a * len(out) + j * (starts[leaf + 1] - a) + place - a]
+        out[j] = columns[a * len(out) + j * (starts[leaf + 1] - a) + position - a]
 
 
 @njit(inline="always")

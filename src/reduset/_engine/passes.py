@@ -1,10 +1,10 @@
-"""Passes over rows that are not in one array: rows in blocks, which are in files or on other machines.
+"""Passes over rows that are not in one array: rows in blocks, in files or on other machines.
 
-A pass is a function of one block of rows, with the entries of per-row vectors that belong to it. `BlockRows.reduce` combines the
-results of two blocks after another in a fixed tree, so that the result depends on the blocks alone. `BlockRows.map_rows` returns
-one entry a row. A back end implements `run`: call a function on some blocks and return the results in order.
+A pass is a function of one block of rows, with the matching entries of per-row vectors. `BlockRows.reduce` combines the results
+pairwise in a fixed tree, so that the result depends only on the blocks. `BlockRows.map_rows` returns one entry a row. A back end
+implements `run`: call a function on some blocks and return the results in order.
 
-A primitive of the engine that is decorated by `over_blocks` computes each block as it computes an array, and combines the results.
+A primitive decorated with `over_blocks` computes each block like an array, and combines the results.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from reduset._engine.cached import cached_property
 from reduset._engine.cuda.arrays import on_device
 
-HELD_ENTRIES = 1 << 25  # numbers of a selection of rows that is loaded
-KEPT_ROWS = 1 << 13  # rows of a slice that is kept once it was loaded
+LOADED_ENTRIES = 1 << 25  # largest number of entries in a selection of rows that is loaded
+CACHED_SLICE_ROWS = 1 << 13  # largest number of rows in a slice that is cached
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -31,15 +31,15 @@ R = TypeVar("R")
 class BlockRows(ABC):
     """An (n, d) table of finite numbers in blocks of rows.
 
-    Indexed like an array, it returns an array: the rows are fetched. It is never converted as a whole.
+    Indexing fetches the rows and returns an array. The table is never converted as a whole.
 
     Attributes
     ----------
-    shape, dtype, ndim, size : as of an array
-    starts : (blocks + 1,) the number of rows before each block, and of all
-    columns : names of columns, if they have any
-    weights : (n,) weights that were stored with the rows, if there were any
-    notes : what was done while reading, in words
+    shape, dtype, ndim, size : as for an array
+    starts : (blocks + 1,) the number of rows before each block, and the total
+    columns : names of columns, or None
+    weights : (n,) weights stored with the rows, or None
+    notes : messages about what reading changed
     in_one_unit : whether all columns have one unit
     """
 
@@ -54,7 +54,7 @@ class BlockRows(ABC):
         self.shape = (int(self.starts[-1]), dimension)
         self.size = self.shape[0] * dimension
         self.dtype = np.dtype(dtype)
-        self._kept: dict[tuple[int, int, int], NDArray[Any]] = {}
+        self._slices: dict[tuple[int, int, int], NDArray[Any]] = {}
 
     @abstractmethod
     def run(self, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]], blocks: Sequence[int]) -> Iterable[Any]:
@@ -63,15 +63,15 @@ class BlockRows(ABC):
     # -- passes -------------------------------------------------------------------------------------------------------------
 
     def results(self, function: Callable[..., Any], *vectors: Any) -> Iterator[tuple[int, int, Any]]:
-        """(start, stop, result) of every block that has rows; ``vectors`` have one entry a row."""
-        some = [k for k in range(len(self.starts) - 1) if self.starts[k] < self.starts[k + 1]]
-        bounds = [(int(self.starts[k]), int(self.starts[k + 1])) for k in some]
+        """(start, stop, result) of every block with rows; ``vectors`` have one entry a row."""
+        filled = [k for k in range(len(self.starts) - 1) if self.starts[k] < self.starts[k + 1]]
+        bounds = [(int(self.starts[k]), int(self.starts[k + 1])) for k in filled]
         arguments = [tuple(None if vector is None else vector[a:b] for vector in vectors) for a, b in bounds]
-        for (a, b), result in zip(bounds, self.run(function, arguments, some), strict=True):
+        for (a, b), result in zip(bounds, self.run(function, arguments, filled), strict=True):
             yield a, b, result
 
     def reduce(self, function: Callable[..., Any], combine: Callable[[Any, Any], Any], *vectors: Any) -> Any:
-        """The results of all blocks, combined in a binary tree over the blocks."""
+        """The results of all blocks, combined in a binary tree."""
         waiting: list[tuple[int, Any]] = []  # (level in the tree, result)
         for _, _, result in self.results(function, *vectors):
             level = 0
@@ -85,10 +85,10 @@ class BlockRows(ABC):
         return total
 
     def map_rows(self, function: Callable[..., Any], *vectors: Any) -> NDArray[Any]:
-        """(n, …) what a function returns for the rows of each block."""
+        """(n, …) the results of a function for the rows of each block, concatenated."""
         return np.concatenate([result for _, _, result in self.results(function, *vectors)])
 
-    # -- as of an array -----------------------------------------------------------------------------------------------------
+    # -- array interface --------------------------------------------------------------------------------------------------------
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -115,45 +115,45 @@ class BlockRows(ABC):
         if isinstance(rows, slice):
             start, stop, step = rows.indices(len(self))
             wanted = np.arange(start, stop, step)
-            if len(wanted) > KEPT_ROWS:
+            if len(wanted) > CACHED_SLICE_ROWS:
                 return self._fetched(wanted)
-            if (start, stop, step) not in self._kept:
-                self._kept[start, stop, step] = self._fetched(wanted)
-            return self._kept[start, stop, step]
+            if (start, stop, step) not in self._slices:
+                self._slices[start, stop, step] = self._fetched(wanted)
+            return self._slices[start, stop, step]
         numbers = np.asarray(rows)
         return self._fetched(np.flatnonzero(numbers) if numbers.dtype == bool else numbers.astype(np.int64, copy=False))
 
     def _fetched(self, rows: NDArray[np.int64]) -> NDArray[Any]:
-        """(…, d) rows by number, in any order, from the blocks that have them."""
-        wanted, where = np.unique(np.where(rows < 0, rows + len(self), rows), return_inverse=True)
+        """(…, d) rows by number, in any order, from their blocks."""
+        wanted, positions = np.unique(np.where(rows < 0, rows + len(self), rows), return_inverse=True)
         if len(wanted) and not 0 <= wanted[0] <= wanted[-1] < len(self):
             raise IndexError(f"row numbers must be from 0 to {len(self) - 1}, got {int(rows.min())} to {int(rows.max())}")
         ends = np.searchsorted(wanted, self.starts)
-        some = [k for k, (a, b) in enumerate(pairwise(ends)) if a < b]
-        local = [(wanted[ends[k] : ends[k + 1]] - self.starts[k],) for k in some]
-        found = [np.empty((0, self.shape[1]), self.dtype), *self.run(_taken, local, some)]
-        return np.concatenate(found)[where.reshape(rows.shape)]
+        needed = [k for k, (a, b) in enumerate(pairwise(ends)) if a < b]
+        local = [(wanted[ends[k] : ends[k + 1]] - self.starts[k],) for k in needed]
+        parts = [np.empty((0, self.shape[1]), self.dtype), *self.run(_selected, local, needed)]
+        return np.concatenate(parts)[positions.reshape(rows.shape)]
 
     def among(self, rows: Any) -> Any:
-        """Some of the rows: in blocks if they are many and ascending, else loaded."""
+        """A selection of rows: in blocks if they are many and ascending, otherwise loaded."""
         if isinstance(rows, slice):
             rows = np.arange(len(self))[rows]
         rows = np.flatnonzero(rows) if np.asarray(rows).dtype == bool else np.asarray(rows, np.int64)
-        if len(rows) * self.shape[1] <= HELD_ENTRIES or (np.diff(rows) <= 0).any():
+        if len(rows) * self.shape[1] <= LOADED_ENTRIES or (np.diff(rows) <= 0).any():
             return self._fetched(rows)
         return SelectedRows(self, rows)
 
     @cached_property
     def _box(self) -> tuple[NDArray[Any], NDArray[Any]]:
-        """The least and the largest number of each column."""
+        """The minimum and the maximum of each column."""
         return cast(tuple[NDArray[Any], NDArray[Any]], self.reduce(box_of, joined_boxes))
 
     def min(self, axis: int | None = None) -> Any:
-        """The least number of all, or of each column."""
+        """The minimum of all numbers, or of each column."""
         return self._box[0].min() if axis is None else self._box[0]
 
     def max(self, axis: int | None = None) -> Any:
-        """The largest number of all, or of each column."""
+        """The maximum of all numbers, or of each column."""
         return self._box[1].max() if axis is None else self._box[1]
 
     def __truediv__(self, units: NDArray[np.float64]) -> BlockRows:
@@ -164,8 +164,8 @@ class BlockRows(ABC):
 
     def __array__(self, *_: Any, **__: Any) -> NoReturn:
         raise TypeError(
-            f"X is {len(self):,} rows outside of main memory, and this needs all of them there; load them (reduset.io.read, or "
-            "collection.compute()), or use the defaults"
+            f"X is {len(self):,} rows outside of main memory, but this function needs all of them in memory; load them "
+            "(reduset.io.read, or collection.compute()), or use the defaults"
         )
 
     def __repr__(self) -> str:
@@ -173,7 +173,7 @@ class BlockRows(ABC):
 
 
 class SelectedRows(BlockRows):
-    """Some rows of others, ascending."""
+    """A selection of rows of another table, ascending."""
 
     def __init__(self, rows: BlockRows, numbers: NDArray[np.int64]) -> None:
         ends = np.searchsorted(numbers, rows.starts)
@@ -182,7 +182,7 @@ class SelectedRows(BlockRows):
         self._local = [numbers[a:b] - start for (a, b), start in zip(pairwise(ends), rows.starts, strict=False)]
 
     def run(self, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]], blocks: Sequence[int]) -> Iterable[Any]:
-        selected = [(self._local[k], *given) for k, given in zip(blocks, arguments, strict=True)]
+        selected = [(self._local[k], *block_arguments) for k, block_arguments in zip(blocks, arguments, strict=True)]
         return self._rows.run(partial(_of_selected, function), selected, blocks)
 
 
@@ -198,16 +198,16 @@ class MappedRows(BlockRows):
 
 
 def over_blocks(combine: Callable[[Any, Any], Any]) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Let a primitive f(points, weights, …) take `BlockRows`: f of each block with its weights, combined two at a time."""
+    """Let a primitive f(points, weights, …) accept `BlockRows`: f of each block with its weights, combined two at a time."""
 
     def decorate(primitive: Callable[P, R]) -> Callable[P, R]:
         @wraps(primitive)
-        def dispatched(*given: P.args, **named: P.kwargs) -> R:
-            points = given[0]
+        def dispatched(*positional: P.args, **keywords: P.kwargs) -> R:
+            points = positional[0]
             if not isinstance(points, BlockRows):
-                return primitive(*given, **named)
-            call = partial(_called, dispatched, given[2:], named)
-            return cast(R, points.reduce(call, combine, given[1]))
+                return primitive(*positional, **keywords)
+            call = partial(_call, dispatched, positional[2:], keywords)
+            return cast(R, points.reduce(call, combine, positional[1]))
 
         return dispatched
 
@@ -225,50 +225,50 @@ def in_memory(points: Any) -> bool:
 
 
 def held_rows(points: Any, rows: NDArray[np.integer]) -> tuple[Any, NDArray[np.integer]]:
-    """An array that has some rows, and where in it each is: for rows that are needed repeatedly. An array is returned as it is."""
+    """An array with some rows, and their positions in it, for rows that are needed repeatedly. An array is returned unchanged."""
     if not isinstance(points, BlockRows):
         return points, rows
-    wanted, where = np.unique(rows, return_inverse=True)
-    return points[wanted], where.reshape(rows.shape)
+    wanted, positions = np.unique(rows, return_inverse=True)
+    return points[wanted], positions.reshape(rows.shape)
 
 
 def map_rows(points: Any, function: Callable[..., NDArray[Any]], *vectors: Any) -> NDArray[Any]:
-    """(n, …) what a function returns for rows and their entries of vectors, called once for each block, or for an array."""
+    """(n, …) the results of a function of rows and their entries of vectors, called once per block, or once for an array."""
     return points.map_rows(function, *vectors) if isinstance(points, BlockRows) else function(points, *vectors)
 
 
 def each_column(points: Any) -> Iterator[NDArray[Any]]:
-    """The columns (n,), one after the other; of rows in blocks, several are fetched in one pass."""
+    """The columns (n,), one after the other. For rows in blocks, one pass fetches several."""
     d = points.shape[1]
-    together = max(1, HELD_ENTRIES // len(points)) if isinstance(points, BlockRows) else d
-    for a in range(0, d, together):
-        some = points[:, a : a + together] if isinstance(points, BlockRows) else points
-        yield from (some[:, k] for k in range(some.shape[1]))
+    width = max(1, LOADED_ENTRIES // len(points)) if isinstance(points, BlockRows) else d
+    for a in range(0, d, width):
+        part = points[:, a : a + width] if isinstance(points, BlockRows) else points
+        yield from (part[:, k] for k in range(part.shape[1]))
 
 
 def add(one: Any, other: Any) -> Any:
-    """The sum of two results, or of each part of them."""
+    """The sum of two results, or of each of their parts."""
     return tuple(a + b for a, b in zip(one, other, strict=True)) if isinstance(one, tuple) else one + other
 
 
 def box_of(rows: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """The least and the largest number of each column."""
+    """The minimum and the maximum of each column."""
     return rows.min(axis=0), rows.max(axis=0)
 
 
 def joined_boxes(one: Any, other: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-    """The box of two."""
+    """The smallest box that contains two boxes."""
     return np.minimum(one[0], other[0]), np.maximum(one[1], other[1])
 
 
-# functions of a block, which other processes can import
+# Functions of a block at module level, so that other processes can import them.
 
 
-def _called(function: Callable[..., Any], rest: tuple[Any, ...], named: dict[str, Any], rows: Any, weights: Any) -> Any:
-    return function(rows, weights, *rest, **named)
+def _call(function: Callable[..., Any], arguments: tuple[Any, ...], keywords: dict[str, Any], rows: Any, weights: Any) -> Any:
+    return function(rows, weights, *arguments, **keywords)
 
 
-def _taken(rows: NDArray[Any], which: NDArray[np.int64]) -> NDArray[Any]:
+def _selected(rows: NDArray[Any], which: NDArray[np.int64]) -> NDArray[Any]:
     return rows[which]
 
 

@@ -1,8 +1,8 @@
-"""Strata of equal mass: the rows cut in two at a weighted quantile of their principal direction, again and again.
+"""Strata of equal mass: rows are cut recursively at a weighted quantile of their principal direction.
 
-A part that is to become k strata is cut where it leaves ⌊k/2⌋ of them on one side, so that every stratum ends with 1/m of the mass,
-up to half a row, and any number m will do. The direction is the leading eigenvector of the covariance of some rows of the part, by
-power iteration. Rows with equal projections may fall on either side: a value that many rows have fills strata of its own.
+A part that will become k strata is cut so that each side gets a whole number of them. Every stratum ends with 1/m of the mass, up
+to half a row, for any number m. The direction is the leading eigenvector of the covariance of a sample of the part, by power
+iteration. Rows with equal projections may fall on either side. A frequent value therefore fills strata by itself.
 
 O(n·d) a level, O(n·d·log m) in all; memory for one float32 copy of the rows.
 """
@@ -22,22 +22,24 @@ from reduset._engine.profile import Frame
 from reduset._engine.threads import row_blocks, run_all
 from reduset._types import Array, Floats
 
-DIRECTION_ROWS = 512  # of a part, from which its direction is estimated
+DIRECTION_ROWS = 512  # rows of a part that determine its direction
 ITERATIONS = 8
-LEAST_PART = 0.25  # of the strata of a part go to each side
-PARTS_AT_ONCE = 64  # from here on each part is cut to the end by one task
+MIN_PROPORTION = 0.25  # least proportion of a part's strata on each side
+MIN_PARTS = 64  # number of parts from which one task finishes each part
 
 
 def equal_mass_strata(
     points: Floats, weights: Array, size: int, frame: Frame, finer: int = 1
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The rows in the order of their strata (n,), and where in it each stratum starts, with the end of the last (size + 1,).
+    """The rows in the order of their strata (n,), and the start of each stratum in it, with the end of the last (size + 1,).
 
     Parameters
     ----------
-    points : (n, d); weights : (n,) positive, none above the mass of a stratum; size : number of strata
-    frame : the coordinates in which directions and projections are taken
-    finer : each stratum is cut into so many cells of equal mass, whose starts are given instead, (size·finer + 1,)
+    points : (n, d)
+    weights : (n,) positive, none above the mass of a stratum
+    size : number of strata
+    frame : the coordinates for directions and projections
+    finer : number of cells of equal mass in each stratum; the starts of cells are then returned, (size·finer + 1,)
         There must be at least size·finer rows.
     """
     n = len(points)
@@ -45,26 +47,26 @@ def equal_mass_strata(
     order, mass = np.arange(n), np.ascontiguousarray(weights, np.float64).copy()
     starts = np.zeros(size + 1, np.int64)
     starts[size] = n
-    begun = np.zeros(size + 1)  # the mass before each stratum
+    mass_before = np.zeros(size + 1)  # the mass before each stratum
     total = float(mass.sum())
-    begun[size] = total
+    mass_before[size] = total
     parts = [(0, size)] if size > 1 else []
-    while parts and len(parts) < PARTS_AT_ONCE:
+    while parts and len(parts) < MIN_PARTS:
         middles = [0] * len(parts)
 
         def halve(p: int, middles: list[int] = middles, parts: list[tuple[int, int]] = parts) -> None:
-            middles[p] = _cut(keys, order, mass, starts, begun, *parts[p])
+            middles[p] = _cut(keys, order, mass, starts, mass_before, *parts[p])
 
         run_all([partial(halve, p) for p in range(len(parts))])
         halves = [half for (first, last), m in zip(parts, middles, strict=True) for half in ((first, m), (m, last))]
         parts = [(first, last) for first, last in halves if last - first > 1]
-    run_all([partial(_cut_fully, keys, order, mass, starts, begun, first, last) for first, last in parts])
+    run_all([partial(_cut_fully, keys, order, mass, starts, mass_before, first, last) for first, last in parts])
     if finer > 1:
-        coarse, before = starts, begun
-        starts, begun = np.zeros(size * finer + 1, np.int64), np.zeros(size * finer + 1)
-        starts[::finer], begun[::finer] = coarse, before
+        coarse, before = starts, mass_before
+        starts, mass_before = np.zeros(size * finer + 1, np.int64), np.zeros(size * finer + 1)
+        starts[::finer], mass_before[::finer] = coarse, before
         cells = range(0, size * finer, finer)
-        run_all([partial(_cut_fully, keys, order, mass, starts, begun, first, first + finer) for first in cells])
+        run_all([partial(_cut_fully, keys, order, mass, starts, mass_before, first, first + finer) for first in cells])
     return order, starts
 
 
@@ -80,8 +82,8 @@ def _keys(frame: Frame, points: Floats) -> NDArray[np.float32]:
 
 
 @compiled()
-def _cut_fully(keys, order, mass, starts, begun, first, last):
-    """Cut the strata first:last apart."""
+def _cut_fully(keys, order, mass, starts, mass_before, first, last):
+    """Cut strata first:last apart."""
     ends = np.empty(64, np.int64)
     ends[0] = last
     waiting = 1
@@ -92,63 +94,67 @@ def _cut_fully(keys, order, mass, starts, begun, first, last):
             waiting -= 1
             a = b
             continue
-        ends[waiting] = _cut(keys, order, mass, starts, begun, a, b)
+        ends[waiting] = _cut(keys, order, mass, starts, mass_before, a, b)
         waiting += 1
 
 
 @compiled()
-def _cut(keys, order, mass, starts, begun, first, last):
-    """Part the rows of the strata first:last at the one in the middle; note where it starts, and the mass before it."""
+def _cut(keys, order, mass, starts, mass_before, first, last):
+    """Cut the rows of strata first:last in two. Store the start of the middle stratum and the mass before it, and return its
+    number."""
     start = starts[first]
     stop = starts[last]
-    along = np.empty(stop - start, np.float32)
-    share = _project(keys, mass, start, stop, along)
+    projections = np.empty(stop - start, np.float32)
+    proportion = _project(keys, mass, start, stop, projections)
     k = last - first
-    middle = first + min(max(np.int64(np.rint(share * k)), max(np.int64(LEAST_PART * k), 1)), k - max(np.int64(LEAST_PART * k), 1))
-    goal = begun[len(begun) - 1] * middle / (len(begun) - 1) - begun[first]
-    some = np.empty(stop - start, np.float32)
+    middle = first + min(
+        max(np.int64(np.rint(proportion * k)), max(np.int64(MIN_PROPORTION * k), 1)), k - max(np.int64(MIN_PROPORTION * k), 1)
+    )
+    goal = mass_before[len(mass_before) - 1] * middle / (len(mass_before) - 1) - mass_before[first]
+    values = np.empty(stop - start, np.float32)
     masses = np.empty(stop - start)
     for i in range(stop - start):
-        some[i] = along[i]
+        values[i] = projections[i]
         masses[i] = mass[start + i]
-    pivot = _quantile(some, masses, goal)
-    below, equal = _part(keys, order, mass, along, start, stop, pivot)
-    taken = 0.0
+    pivot = _quantile(values, masses, goal)
+    below, equal = _partition(keys, order, mass, projections, start, stop, pivot)
+    mass_below = 0.0
     for i in range(start, start + below):
-        taken += mass[i]
+        mass_below += mass[i]
     cut = start + below
-    while cut < start + below + equal and taken + 0.5 * mass[cut] <= goal:
-        taken += mass[cut]
+    while cut < start + below + equal and mass_below + 0.5 * mass[cut] <= goal:
+        mass_below += mass[cut]
         cut += 1
-    fewest = start + middle - first  # each stratum has a row at least
-    most = stop - (last - middle)
-    if cut < fewest or cut > most:
-        cut = min(max(cut, fewest), most)
+    lowest = start + middle - first  # each stratum has at least one row
+    highest = stop - (last - middle)
+    if cut < lowest or cut > highest:
+        cut = min(max(cut, lowest), highest)
         for i in range(stop - start):
-            some[i] = along[i]
+            values[i] = projections[i]
             masses[i] = 1.0
-        pivot = _quantile(some, masses, cut - start)
-        _part(keys, order, mass, along, start, stop, pivot)
-        taken = 0.0
+        pivot = _quantile(values, masses, cut - start)
+        _partition(keys, order, mass, projections, start, stop, pivot)
+        mass_below = 0.0
         for i in range(start, cut):
-            taken += mass[i]
+            mass_below += mass[i]
     starts[middle] = cut
-    begun[middle] = begun[first] + taken
+    mass_before[middle] = mass_before[first] + mass_below
     return middle
 
 
 @inner(fastmath=FAST)
-def _project(keys, mass, start, stop, along):
-    """Project the rows on their principal direction; the proportion of the mass below the cut with the least variance within."""
+def _project(keys, mass, start, stop, projections):
+    """Project the rows on their principal direction. Return the proportion of the mass below the cut of least variance within
+    parts."""
     d = keys.shape[1]
     count = min(DIRECTION_ROWS, stop - start)
     rows = np.empty((count, d), np.float32)
     centre = np.zeros(d, np.float32)
     for i in range(count):
-        place = start + (stop - start) * i // count
+        row = start + (stop - start) * i // count
         for j in range(d):
-            rows[i, j] = keys[place, j]
-            centre[j] += keys[place, j]
+            rows[i, j] = keys[row, j]
+            centre[j] += keys[row, j]
     for j in range(d):
         centre[j] /= np.float32(count)
     spread = np.zeros(d, np.float32)
@@ -183,13 +189,13 @@ def _project(keys, mass, start, stop, along):
         length = np.float32(0)
         for j in range(d):
             length += keys[i, j] * direction[j]
-        along[i - start] = length
+        projections[i - start] = length
     values = np.empty(count, np.float32)
     masses = np.empty(count)
     for i in range(count):
-        place = (stop - start) * i // count
-        values[i] = along[place]
-        masses[i] = mass[start + place]
+        row = (stop - start) * i // count
+        values[i] = projections[row]
+        masses[i] = mass[start + row]
     return _best_cut(values, masses)
 
 
@@ -197,7 +203,7 @@ def _project(keys, mass, start, stop, along):
 def _best_cut(values, masses):
     """The proportion of the mass below the cut that leaves the least variance on both sides (Ward's criterion on a line)."""
     gap = len(values) // 2
-    while gap > 0:  # Shell's sort: `np.argsort` would take seconds to compile
+    while gap > 0:  # Shell sort, since `np.argsort` would take seconds to compile
         for i in range(gap, len(values)):
             value = values[i]
             weight = masses[i]
@@ -215,24 +221,24 @@ def _best_cut(values, masses):
         total += masses[i]
         moment += masses[i] * (values[i] - values[0])
     best = 0.5
-    most = 0.0
+    largest = 0.0
     below = 0.0
     part = 0.0
     for i in range(len(values) - 1):
         below += masses[i]
         part += masses[i] * (values[i] - values[0])
-        if values[i] < values[i + 1] and below >= LEAST_PART * total and below <= (1 - LEAST_PART) * total:
+        if values[i] < values[i + 1] and below >= MIN_PROPORTION * total and below <= (1 - MIN_PROPORTION) * total:
             between = part * total - moment * below
             between *= between / (below * (total - below))
-            if between > most:
-                most = between
+            if between > largest:
+                largest = between
                 best = below / total
     return best
 
 
 @inner()
 def _quantile(values, masses, goal):
-    """The value at which the running mass of the sorted values passes the goal; both arrays are permuted."""
+    """The value at which the cumulative mass of the sorted values passes the goal; both arrays are permuted."""
     low = np.int64(0)
     high = len(values)
     left = goal
@@ -241,7 +247,7 @@ def _quantile(values, masses, goal):
         b = values[(low + high) // 2]
         c = values[high - 1]
         pivot = max(min(a, b), min(max(a, b), c))
-        i = low  # values[low:i] < pivot, values[i:k] == pivot, values[k:high] > pivot at the end
+        i = low  # at the end: values[low:i] < pivot, values[i:k] == pivot, values[k:high] > pivot
         j = low
         k = high
         lighter = 0.0
@@ -272,31 +278,31 @@ def _quantile(values, masses, goal):
 
 
 @inner()
-def _part(keys, order, mass, along, start, stop, pivot):
-    """Put the rows before the pivot first, those at it next and the others last; how many are before it, and at it."""
+def _partition(keys, order, mass, projections, start, stop, pivot):
+    """Put rows below the pivot first, equal ones next and the others last. Return the numbers below and equal."""
     i = start
     j = start
     k = stop
     while j < k:
-        value = along[j - start]
+        value = projections[j - start]
         if value < pivot:
             if i != j:
-                _swap(keys, order, mass, along, start, i, j)
+                _swap(keys, order, mass, projections, start, i, j)
             i += 1
             j += 1
         elif value > pivot:
             k -= 1
             if k != j:
-                _swap(keys, order, mass, along, start, k, j)
+                _swap(keys, order, mass, projections, start, k, j)
         else:
             j += 1
     return i - start, k - i
 
 
 @njit(inline="always")
-def _swap(keys, order, mass, along, start, a, b):
+def _swap(keys, order, mass, projections, start, a, b):
     for j in range(keys.shape[1]):
         keys[a, j], keys[b, j] = keys[b, j], keys[a, j]
     order[a], order[b] = order[b], order[a]
     mass[a], mass[b] = mass[b], mass[a]
-    along[a - start], along[b - start] = along[b - start], along[a - start]
+    projections[a - start], projections[b - start] = projections[b - start], projections[a - start]

@@ -1,10 +1,11 @@
-"""Weighted kernel sums: f(q) = Σᵢ wᵢ φ(xᵢ, q) for many queries q, without ever holding the n × m matrix.
+"""Weighted kernel sums: f(q) = Σᵢ wᵢ φ(xᵢ, q) for many queries q, without storing the n × m matrix.
 
-Points go block by block to the loops of `tiles`; from `BLAS_FROM` dimensions on distances come from a matrix product. Cost
+The loops of `tiles` process one block of points at a time. From `BLAS_FROM` dimensions, distances come from a matrix product. Cost
 O(n·m·d) time, O(block) memory.
 
-Single precision is taken where it is safe: weights of one sign, coordinates of a block within reach, and a result that is not
-deep in a tail. Blocks that fail the second test are computed in double, and so are, again, queries that fail the last.
+Single precision is used where it is safe. This requires weights of one sign, moderate coordinates in a block, and a result that is
+not deep in a tail. Blocks that fail the second test are computed in double precision. Queries that fail the last test are computed
+again in double precision.
 """
 
 from __future__ import annotations
@@ -17,10 +18,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reduset._engine.device import goes_to_card
+from reduset._engine.device import uses_gpu
 from reduset._engine.distances import SQUARED, pulls_at
 from reduset._engine.passes import add, in_blocks, over_blocks
-from reduset._engine.profile import BLAS_REACH, FEW_COLUMNS, SINGLE_FLOOR, SINGLE_REACH, Frame, Profile, extent, takes_single
+from reduset._engine.profile import (
+    BLAS_REACH,
+    MAX_REGISTER_COLUMNS,
+    SINGLE_FLOOR,
+    SINGLE_REACH,
+    Frame,
+    Profile,
+    extent,
+    takes_single,
+)
 from reduset._engine.threads import blocks, row_blocks, run_all
 from reduset._engine.tiles import (
     gradient_tiles,
@@ -36,17 +46,17 @@ from reduset._types import Floats, Precision
 
 QUERIES_BLOCK = 1 << 12
 QUERIES_TASK = 1 << 9
-PART_ENTRIES = 1 << 22  # of partial sums, block by block, that are held before they are added
+PART_ENTRIES = 1 << 22  # largest number of partial sums held at once
 BLAS_FROM = 40
 BLAS_ROWS = 256
-WORTH_SHARING = 1 << 18  # entries of a matrix: below, starting threads costs more than they save
+MIN_PARALLEL_ENTRIES = 1 << 18  # entries of a matrix, below which starting threads costs more than it saves
 
 _Tile = Callable[..., None]
 
 
 @dataclass(frozen=True)
 class _Queries:
-    """Queries in each precision that a block may choose, and how far out they are."""
+    """Queries in each precision that a block may choose, and their largest coordinate and length."""
 
     values: dict[type, Floats]  # (q, d)
     squares: dict[type, Floats]  # (q,) squared lengths
@@ -57,18 +67,18 @@ class _Queries:
     def of(Q: NDArray[np.float64], dtypes: tuple[type, ...]) -> _Queries:
         largest = float(np.abs(Q).max())
         if largest > SINGLE_REACH and np.float64 in dtypes:
-            dtypes = (np.float64,)  # so far out that every block would choose it, and float32 might not even hold it
+            dtypes = (np.float64,)  # every block would choose float64, and float32 might overflow
         values: dict[type, Floats] = {dtype: Q.astype(dtype) for dtype in dtypes}
-        squares = {dtype: np.einsum("ij,ij->i", each, each) for dtype, each in values.items()}
-        return _Queries(values, squares, largest, max(float(each.max()) for each in squares.values()))
+        squares = {dtype: np.einsum("ij,ij->i", rows, rows) for dtype, rows in values.items()}
+        return _Queries(values, squares, largest, max(float(rows.max()) for rows in squares.values()))
 
 
 def _precision_of(chosen: type | None, Z: Floats, queries: _Queries, profile: Profile) -> type:
-    """The precision for a block: the one asked for, or the least that its coordinates allow."""
+    """The precision of a block: the given one, or the lowest that its coordinates allow."""
     if chosen is not None:
         return chosen
     largest = max(float(np.abs(Z).max()), queries.largest)
-    roundings = np.sqrt(max(1.0, Z.shape[1] / 16))  # they add up over the coordinates
+    roundings = np.sqrt(max(1.0, Z.shape[1] / 16))  # rounding errors add up over the coordinates
     return np.float32 if largest * profile.steepness * roundings <= SINGLE_REACH else np.float64
 
 
@@ -80,20 +90,20 @@ def _tile_task(tile, points, w, unit, queries, frame, profile, chosen, out):
 
 
 def _rows_of(points: Floats, frame: Frame, dtype: type) -> tuple[Floats, Floats]:
-    """Coordinates by rows, and their squared lengths."""
+    """Coordinates in C order, and their squared lengths."""
     if isinstance(frame.matrix, float) and points.flags.c_contiguous and points.dtype.kind == "f":
         Z: Floats = np.empty(points.shape, dtype)
         zz: Floats = np.empty(len(points), dtype)
         pack_rows(points, frame.centre, frame.matrix, Z, zz)
         return Z, zz
-    with np.errstate(over="ignore"):  # an infinite length is out of reach, and another precision is tried
+    with np.errstate(over="ignore"):  # infinite lengths fail the test, so that another precision is used
         Z = frame.apply(points).astype(dtype, copy=False)
         return Z, np.einsum("ij,ij->i", Z, Z)
 
 
 def _blas_task(tile, points, w, unit, queries, frame, profile, chosen, out):
     for a, b in blocks(len(points), BLAS_ROWS):
-        for dtype, Q in queries.values.items():  # the lesser precision first
+        for dtype, Q in queries.values.items():  # lower precision first
             Z, zz = _rows_of(points[a:b], frame, dtype)
             if max(float(zz.max()), queries.longest) * profile.slope <= BLAS_REACH[dtype]:
                 weights = (w[a:b] / unit).astype(dtype)
@@ -120,7 +130,8 @@ def _sums(
     chosen: type | None = np.float64,
     unit: float = 1.0,
 ) -> NDArray[np.float64]:
-    """Sum one kind of tile over all points, (q, width), weights in units of ``unit``; by ``chosen`` None each block chooses."""
+    """Sums of one kind over all points, (q, width), for weights in units of ``unit``. If ``chosen`` is None, each block chooses
+    its precision."""
     merged = np.empty((len(queries), width))
     rows = row_blocks(points, points.shape[1])
     by_blas = tile is not log_tiles and profile.metric == SQUARED and points.shape[1] >= BLAS_FROM
@@ -130,9 +141,11 @@ def _sums(
         part = np.zeros((len(rows), q1 - q0, width))
         tasks = []
         for c, e in blocks(q1 - q0, QUERIES_TASK):
-            asked = _Queries.of(Q[c:e], (np.float32, np.float64) if chosen is None else (chosen,))
+            task_queries = _Queries.of(Q[c:e], (np.float32, np.float64) if chosen is None else (chosen,))
             for k, (a, b) in enumerate(rows):
-                tasks.append(partial(task, tile, points[a:b], weights[a:b], unit, asked, frame, profile, chosen, part[k, c:e]))
+                tasks.append(
+                    partial(task, tile, points[a:b], weights[a:b], unit, task_queries, frame, profile, chosen, part[k, c:e])
+                )
         run_all(tasks, blas=by_blas)
         merged[q0:q1] = _merge_logs(part) if tile is log_tiles else part.sum(axis=0)
     return merged
@@ -144,9 +157,9 @@ def _merge_logs(part: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.stack([least, total], axis=1)
 
 
-def _fits_card(points: Floats, profile: Profile) -> bool:
-    """Whether there are kernels for it: by differences in few columns, by products of matrices in any number."""
-    return points.shape[1] <= FEW_COLUMNS or profile.metric == SQUARED
+def _fits_gpu(points: Floats, profile: Profile) -> bool:
+    """Whether the GPU supports it: few columns by differences, or any number by matrix products."""
+    return points.shape[1] <= MAX_REGISTER_COLUMNS or profile.metric == SQUARED
 
 
 @over_blocks(add)
@@ -158,12 +171,12 @@ def kernel_sums(
     Parameters
     ----------
     points : (n, d); weights : (n,); queries : (m, d)
-    precision : "single" and "double" are obeyed; "auto" takes single where that gives 1e-5 and is worth it.
+    precision : "single" or "double" set the precision; "auto" uses single where it is accurate to 1e-5 and faster.
     """
-    if goes_to_card(points, queries, _fits_card(points, profile)):
-        from reduset._engine.cuda import sums as on_card
+    if uses_gpu(points, queries, _fits_gpu(points, profile)):
+        from reduset._engine.cuda import sums as on_gpu
 
-        return on_card.kernel_sums(points, weights, queries, frame, profile, precision)
+        return on_gpu.kernel_sums(points, weights, queries, frame, profile, precision)
     low, high = extent(weights)
     single = profile.in_single if precision == "single" else takes_single(points, weights, queries, profile)
     if precision == "double" or not single:
@@ -183,10 +196,10 @@ def gradient_sums(
     points: Floats, weights: Floats, queries: Floats, frame: Frame, profile: Profile, precision: Precision = "double"
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Σᵢ wᵢ φ(xᵢ, q), (m,), and Σᵢ wᵢ ∇φ(xᵢ, q) in the frame's coordinates, (m, d), in one pass."""
-    if goes_to_card(points, queries, points.shape[1] <= FEW_COLUMNS):
-        from reduset._engine.cuda import sums as on_card
+    if uses_gpu(points, queries, points.shape[1] <= MAX_REGISTER_COLUMNS):
+        from reduset._engine.cuda import sums as on_gpu
 
-        return on_card.gradient_sums(points, weights, queries, frame, profile, precision)
+        return on_gpu.gradient_sums(points, weights, queries, frame, profile, precision)
     chosen = np.float64 if precision == "double" or not profile.in_single else None if precision == "auto" else np.float32
     unit = 1.0 if chosen is np.float64 else float(np.abs(weights).max()) or 1.0
     both = unit * _sums(points, weights, queries, frame, profile, gradient_tiles, 1 + points.shape[1], chosen, unit)
@@ -196,11 +209,11 @@ def gradient_sums(
 def log_sums(
     points: Floats, weights: Floats, queries: Floats, frame: Frame, profile: Profile, precision: Precision = "double"
 ) -> NDArray[np.float64]:
-    """log Σᵢ wᵢ φ(xᵢ, q), finite however far the query is; −inf where the sum is 0, NaN where it is negative.
+    """log Σᵢ wᵢ φ(xᵢ, q), finite at any distance of the query; −∞ if the sum is 0, NaN if it is negative.
 
-    ``precision`` "auto" takes single where that gives 1e-5 and is worth it, and double for all others, as those in a tail.
+    ``precision`` "auto" uses single where it is accurate to 1e-5 and faster, and double otherwise, for example in a tail.
     """
-    if in_blocks(points) and weights.min() < 0:  # logarithms of blocks exist for weights of one sign
+    if in_blocks(points) and weights.min() < 0:  # logarithms of blocks exist only for weights of one sign
         up, down = (_log_sums(points, np.maximum(sign * weights, 0.0), queries, frame, profile) for sign in (1, -1))
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.asarray(up + np.log1p(-np.exp(down - up)))
@@ -211,10 +224,10 @@ def log_sums(
 def _log_sums(
     points: Floats, weights: Floats, queries: Floats, frame: Frame, profile: Profile, precision: Precision = "double"
 ) -> NDArray[np.float64]:
-    if goes_to_card(points, queries, _fits_card(points, profile)):
-        from reduset._engine.cuda import sums as on_card
+    if uses_gpu(points, queries, _fits_gpu(points, profile)):
+        from reduset._engine.cuda import sums as on_gpu
 
-        return on_card.log_sums(points, weights, queries, frame, profile, precision)
+        return on_gpu.log_sums(points, weights, queries, frame, profile, precision)
     low, unit = extent(weights)
     if precision != "double" and low >= 0 < unit and takes_single(points, weights, queries, profile):
         logs = _sums(points, weights, queries, frame, profile, value_tiles, 1, None, unit)[:, 0]
@@ -225,7 +238,7 @@ def _log_sums(
         if len(faint):
             logs[faint] = log_sums(points, weights, queries[faint], frame, profile)
         return logs
-    present = weights != 0  # what has no weight must not set the scale
+    present = weights != 0  # points without weight must not set the scale
     if not present.all():
         points, weights = points[present], weights[present]
     if not len(points):
@@ -236,15 +249,15 @@ def _log_sums(
 
 
 def gram(points: Floats, others: Floats, frame: Frame, profile: Profile) -> NDArray[np.float64]:
-    """The matrix φ(xᵢ, yⱼ), (n, m) in float64: for the atoms, never for the data."""
-    if goes_to_card(points, others, points.shape[1] <= FEW_COLUMNS):
-        from reduset._engine.cuda import gram as on_card
+    """The matrix φ(xᵢ, yⱼ), (n, m), in float64. It is for atoms, not for the data."""
+    if uses_gpu(points, others, points.shape[1] <= MAX_REGISTER_COLUMNS):
+        from reduset._engine.cuda import sums as on_gpu
 
-        return on_card.gram(points, others, frame, profile)
+        return on_gpu.gram(points, others, frame, profile)
     out = np.empty((len(points), len(others)))
     Z = np.ascontiguousarray(frame.apply(others).T)
     loops = profile.value_arguments(np.float64)
-    if out.size <= WORTH_SHARING:
+    if out.size <= MIN_PARALLEL_ENTRIES:
         gram_rows(frame.apply(points), Z, *loops, out)
         return out
     run_all([partial(gram_rows, frame.apply(points[a:b]), Z, *loops, out[a:b]) for a, b in blocks(len(points), 64)])
@@ -252,7 +265,7 @@ def gram(points: Floats, others: Floats, frame: Frame, profile: Profile) -> NDAr
 
 
 def gram_by_rows(points: Floats, frame: Frame, profile: Profile) -> Callable[[int], NDArray[np.float64]]:
-    """The matrix φ(xᵢ, xⱼ) row by row, as it is asked for: the points are brought into columns once."""
+    """A function that returns row k of φ(xᵢ, xⱼ). The points are transposed once."""
     Z = np.ascontiguousarray(frame.apply(points).T)
 
     def row(k: int) -> NDArray[np.float64]:

@@ -1,12 +1,12 @@
-"""Threads: their number, how work is divided among them, and BLAS held to one thread.
+"""Threads: their number, the division of work among them, and BLAS limited to one thread.
 
-Work is cut into blocks whose bounds depend on the problem alone, and partial results are added in the order of the blocks. The
+Work is cut into blocks with bounds that depend on the problem alone. Partial results are added in the order of the blocks. The
 number of threads changes the time, never the result. Blocks are short, so that an interrupt takes effect soon.
 
-With more threads BLAS adds in another order, and digits change. OpenBLAS on its own threads has one limit for the process: the
-first of several callers sets it and the last lifts it. OpenBLAS on OpenMP has one limit for each calling thread. Other code may
-lift a limit meanwhile, so it is set again whenever a task begins. A forked child has one thread, and with it that thread's share of
-the limit.
+With more threads, BLAS adds in another order, and digits change. OpenBLAS with native threads has one limit for the process: the
+first of several callers sets it and the last one restores it. OpenBLAS on OpenMP has one limit for each calling thread. Other code
+may lift a limit meanwhile, so it is set again whenever a task begins. A forked child has one thread, and keeps only that thread's
+part of the limit.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ Counts = list[int | None]
 
 
 class _Process:
-    """Who holds the limit of the whole process, and what it was before."""
+    """The number of holders of the limit for the process, and the previous limit."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.inside = 0
+        self.holders = 0
         self.before: Counts = []
 
 
@@ -52,59 +52,59 @@ _thread = _Thread()
 
 @cache
 def _libraries() -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    """The BLAS libraries that are loaded: those with a limit for the process, and those with one for each thread."""
-    import scipy.linalg  # noqa: F401  # it brings a BLAS of its own, which must be there when they are counted
+    """The loaded BLAS libraries: those with a limit for the process, and those with one for each thread."""
+    import scipy.linalg  # noqa: F401  # scipy loads a separate BLAS, which must be counted, too
 
-    found = [library for library in ThreadpoolController().lib_controllers if library.user_api == "blas"]
-    by_thread = tuple(library for library in found if getattr(library, "threading_layer", None) == "openmp")
-    return tuple(library for library in found if library not in by_thread), by_thread
+    libraries = [library for library in ThreadpoolController().lib_controllers if library.user_api == "blas"]
+    by_thread = tuple(library for library in libraries if getattr(library, "threading_layer", None) == "openmp")
+    return tuple(library for library in libraries if library not in by_thread), by_thread
 
 
 @contextmanager
 def single_threaded_blas() -> Iterator[None]:
-    """Hold BLAS to one thread: the same result whatever the number of threads, and faster where our own threads call it."""
-    everybody, own = _libraries()
-    counted = deep = False  # an interrupt may strike between any two calls, and what was begun is ended then, too
+    """Limit BLAS to one thread. Results then do not depend on the number of threads, and calls from several threads are faster."""
+    per_process, per_thread = _libraries()
+    in_process = in_thread = False  # an interrupt may occur between any two calls, and the cleanup must undo only completed steps
     try:
         with _process.lock:
-            before = _hold(everybody)
-            if _process.inside == 0:
+            before = _hold(per_process)
+            if _process.holders == 0:
                 _process.before = before
-            _process.inside += 1
-            counted = True
-        before = _hold(own)
+            _process.holders += 1
+            in_process = True
+        before = _hold(per_thread)
         if _thread.depth == 0:
             _thread.before = before
         _thread.depth += 1
-        deep = True
+        in_thread = True
         yield
     finally:
-        if deep:
+        if in_thread:
             _thread.depth -= 1
             if _thread.depth == 0:
-                _set(own, _thread.before)
-        if counted:
+                _set(per_thread, _thread.before)
+        if in_process:
             with _process.lock:
-                _process.inside -= 1
-                if _process.inside == 0:
-                    _set(everybody, _process.before)
+                _process.holders -= 1
+                if _process.holders == 0:
+                    _set(per_process, _process.before)
 
 
 def is_held() -> bool:
-    """Whether the calling thread holds BLAS: then threads that work for it must, too."""
+    """Whether the calling thread limits BLAS; threads that work for it must do so, too."""
     return _thread.depth > 0
 
 
 def _hold(libraries: Sequence[Any]) -> Counts:
-    """One thread each from now on; how many they had."""
+    """Limit each library to one thread; return the previous numbers."""
     before: Counts = [library.get_num_threads() for library in libraries]
     if any(count not in (1, None) for count in before):
         _set(libraries, [1] * len(libraries))
         if any(library.get_num_threads() not in (1, None) for library in libraries):
             names = ", ".join(sorted({library.internal_api for library in libraries}))
             warn(
-                f"BLAS ({names}) cannot be held to one thread here, so that the last digits of results may differ from one "
-                "run to the next; set OPENBLAS_NUM_THREADS=1 (or MKL_NUM_THREADS=1) before Python is started",
+                f"BLAS ({names}) cannot be limited to one thread here, so that the last digits of results may differ between runs; "
+                "set OPENBLAS_NUM_THREADS=1 (or MKL_NUM_THREADS=1) before Python starts",
                 RuntimeWarning,
             )
     return before
@@ -112,7 +112,7 @@ def _hold(libraries: Sequence[Any]) -> Counts:
 
 def _set(libraries: Sequence[Any], counts: Sequence[int | None]) -> None:
     for library, count in zip(libraries, counts, strict=True):
-        # threadpoolctl 3.8 lets the first thread that asks set a process's limit and ignores the others without a word
+        # threadpoolctl 3.8 allows only the first thread to set a process's limit and silently ignores others.
         release = getattr(library, "clear_controlling_thread", lambda force: None)
         release(force=True)
         if count is not None:
@@ -120,17 +120,17 @@ def _set(libraries: Sequence[Any], counts: Sequence[int | None]) -> None:
         release(force=True)
 
 
-def _begin_child() -> None:
-    """After a fork: the threads that held the limit are gone, but for the one that forked."""
+def _after_fork() -> None:
+    """After a fork, only the forking thread still exists and may hold the limit."""
     _process.lock = threading.Lock()
-    if _process.inside > 0 and _thread.depth == 0:
+    if _process.holders > 0 and _thread.depth == 0:
         _set(_libraries()[0], _process.before)
-    _process.inside = _thread.depth
+    _process.holders = _thread.depth
 
 
 if hasattr(os, "register_at_fork"):  # not on Windows
-    os.register_at_fork(  # no other thread is in the middle of setting limits while the lock is held
-        before=lambda: _process.lock.acquire(), after_in_parent=lambda: _process.lock.release(), after_in_child=_begin_child
+    os.register_at_fork(  # the lock ensures that no other thread is setting limits during the fork
+        before=lambda: _process.lock.acquire(), after_in_parent=lambda: _process.lock.release(), after_in_child=_after_fork
     )
 
 
@@ -138,11 +138,11 @@ BLOCK_ENTRIES = 1 << 15
 
 _VARIABLE = "REDUSET_NUM_THREADS"
 _chosen: int | None = None
-_here: ContextVar[int | None] = ContextVar("reduset_threads", default=None)
+_override: ContextVar[int | None] = ContextVar("reduset_threads", default=None)
 
 
 def set_threads(count: int | None) -> None:
-    """Use ``count`` threads from now on; None returns to the default (``REDUSET_NUM_THREADS``, or every core allowed)."""
+    """Use ``count`` threads from now on; None restores the default (``REDUSET_NUM_THREADS``, or all available cores)."""
     global _chosen
     if count is not None and (isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1):
         raise ValueError(f"count must be a whole number of at least 1, or None; got {count!r}")
@@ -151,9 +151,9 @@ def set_threads(count: int | None) -> None:
 
 def get_threads() -> int:
     """The number of threads in use."""
-    here = _here.get()
-    if here is not None:
-        return here
+    override = _override.get()
+    if override is not None:
+        return override
     if _chosen is not None:
         return _chosen
     text = os.environ.get(_VARIABLE)
@@ -167,22 +167,22 @@ def get_threads() -> int:
 
 @contextmanager
 def thread_limit(count: int) -> Iterator[None]:
-    """Use ``count`` threads for what the calling thread does inside, whatever the rest of the process uses.
+    """Use ``count`` threads in the calling thread inside this context; other threads are not affected.
 
-    For whoever runs in one of many threads or processes that share the cores already.
+    This is for code in one of many threads or processes that already share the cores.
     """
-    token = _here.set(count)
+    token = _override.set(count)
     try:
         yield
     finally:
-        _here.reset(token)
+        _override.reset(token)
 
 
 def run_all(tasks: Sequence[Callable[[], None]], in_turn: bool = False, most: int | None = None, blas: bool = False) -> None:
     """Run every task; raise the first exception. An interrupt waits only for the tasks that have begun.
 
-    ``in_turn`` keeps to one thread: for tasks that call a user's function, which may not bear more. ``most`` is the most threads.
-    ``blas`` is for tasks that call BLAS, which is held to one thread meanwhile.
+    ``in_turn`` uses one thread, for tasks that call a user's function, which may not be thread-safe. ``most`` is the largest number
+    of threads. ``blas`` is for tasks that call BLAS, which is limited to one thread meanwhile.
     """
     if blas:
         with single_threaded_blas():
@@ -192,39 +192,39 @@ def run_all(tasks: Sequence[Callable[[], None]], in_turn: bool = False, most: in
         for task in tasks:
             task()
         return
-    shared = _Shared(tasks, count)
+    queue = _WorkQueue(tasks, count)
     try:
         for _ in range(count):
-            start_new_thread(shared.work, ())
-        shared.over.acquire()
+            start_new_thread(queue.work, ())
+        queue.finished.acquire()
     except BaseException:
-        shared.abandon()
+        queue.abandon()
         raise
-    if shared.failures:
-        raise shared.failures[0]
+    if queue.failures:
+        raise queue.failures[0]
 
 
-class _Shared:
-    """A work queue: tasks that several threads take one after another, until none is left or one has failed.
+class _WorkQueue:
+    """A work queue: several threads take tasks one after another, until the queue is empty or a task fails.
 
-    An interrupt may strike the waiting thread between any two steps, so that no step of it may hold what a worker waits for: it
-    takes part in nothing but a deque and lists, whose single operations are whole, and a lock that the last worker opens. An
-    executor of the standard library is struck in the middle of its condition variables, which then stay locked for ever, or in a
-    callback of its weak references, where the interrupt is dropped.
+    An interrupt may hit the waiting thread at any step, so that no step may hold anything that a worker waits for. The thread uses
+    only a deque and lists, with atomic operations, and a lock that the last worker opens. In a standard executor, an interrupt may
+    hit its condition variables, which then stay locked forever. It may also hit a callback of its weak references, which drops the
+    interrupt.
     """
 
     def __init__(self, tasks: Sequence[Callable[[], None]], count: int) -> None:
         self.count = count
-        self.left = deque(tasks)
+        self.waiting = deque(tasks)
         self.begun: list[bool] = []
         self.ended: list[bool] = []
         self.failures: list[BaseException] = []
         self.blas = single_threaded_blas if is_held() else nullcontext
-        self.over = allocate_lock()
-        self.over.acquire()
+        self.finished = allocate_lock()
+        self.finished.acquire()
 
     def work(self) -> None:
-        """What each thread does; the last one to end opens ``over``."""
+        """The work of each thread; the last one to end opens ``finished``."""
         self.begun.append(True)
         try:
             with self.blas():
@@ -232,30 +232,30 @@ class _Shared:
                     task()
         except BaseException as error:
             self.failures.append(error)
-            self.left.clear()
+            self.waiting.clear()
         self.ended.append(True)
         if len(self.ended) == self.count:
-            with suppress(RuntimeError):  # two that end together may both see that they are the last
-                self.over.release()
+            with suppress(RuntimeError):  # two threads that end together may both count as the last
+                self.finished.release()
 
     def abandon(self) -> None:
-        """Give up what is left and wait for what has begun; a thread that only begins now finds nothing to do."""
-        self.left.clear()
+        """Drop the remaining tasks and wait for running ones; a thread that starts later finds an empty queue."""
+        self.waiting.clear()
         while len(self.ended) < len(self.begun):
             time.sleep(0.002)
 
     def _next(self) -> Callable[[], None] | None:
         try:
-            return self.left.popleft()
+            return self.waiting.popleft()
         except IndexError:
             return None
 
 
 def row_blocks(rows: Sized, dimension: int) -> list[tuple[int, int]]:
-    """Cut the rows of a table into blocks of a quarter of a megabyte, whatever the dimension."""
+    """Cut the rows of a table into blocks of a quarter of a megabyte, for any dimension."""
     return blocks(len(rows), max(256, BLOCK_ENTRIES // dimension))
 
 
 def blocks(count: int, length: int) -> list[tuple[int, int]]:
-    """Cut range(count) into consecutive (start, stop) of ``length`` (the last may be shorter)."""
+    """Cut range(count) into consecutive (start, stop) of ``length``; the last may be shorter."""
     return [(start, min(count, start + length)) for start in range(0, count, length)]

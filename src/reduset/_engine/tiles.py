@@ -1,7 +1,7 @@
-"""The compiled loops of the kernel sums: a tile of points, by columns, against each query.
+"""The compiled loops of the kernel sums: a tile of points, stored by columns, against each query.
 
-A tile stays in the first cache. For each query it gives distances, exponents and a weighted sum of exponentials, each a loop over
-points that vectorises. Sums inside a tile run in the working precision, across tiles in float64.
+A tile stays in the first-level cache. For each query it gives distances, exponents and a weighted sum of exponentials, each as a
+vectorised loop over points. Sums inside a tile use the working precision, sums across tiles float64.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from reduset._engine.compiled import compiled, row, strip
 from reduset._engine.distances import CITYBLOCK, ROOT, SQUARED, to_distances, to_exponents, to_pulls
 
 TILE = 512
-CANCELLED = 0.01  # a distance below this share of |z|² + |q|² has lost digits that a root would need
+MIN_RELATIVE_DISTANCE = 0.01  # relative to |z|² + |q|²; smaller distances lack digits that a root needs
 
 
 @compiled(fastmath=FAST)
@@ -36,7 +36,7 @@ def value_tiles(Z, w, Q, distances, exponents, exponent, table, step, out):
 
 @compiled(fastmath=FAST)
 def gradient_tiles(Z, w, Q, metric, pulls, distances, exponents, exponent, table, step, out):
-    """out[q] += (Σ w φ, Σ w ∇φ), with ∇φ = φ·pull·(z − q); in the city-block metrics the pull has a sign for z − q."""
+    """out[q] += (Σ w φ, Σ w ∇φ), with ∇φ = φ·pull·(z − q). In the city-block metrics the sign of z − q replaces z − q."""
     d, n = Z.shape
     t = np.empty(TILE, Z.dtype)
     distance = np.empty(TILE, Z.dtype)
@@ -59,24 +59,24 @@ def gradient_tiles(Z, w, Q, metric, pulls, distances, exponents, exponent, table
                 to_pulls(pulls, exponent, table, step, distance, t, count)
             for j in range(d):
                 z = strip(Z, j * n + start, count)
-                here = Q[q, j]
+                coordinate = Q[q, j]
                 total = Z.dtype.type(0)
                 if metric == SQUARED:
                     for i in range(count):
-                        total += t[i] * (z[i] - here)
+                        total += t[i] * (z[i] - coordinate)
                 elif metric == CITYBLOCK:
                     for i in range(count):
-                        total += t[i] * np.sign(z[i] - here)
+                        total += t[i] * np.sign(z[i] - coordinate)
                 else:
                     for i in range(count):
-                        u = z[i] - here
+                        u = z[i] - coordinate
                         total += t[i] * u / (one + abs(u))
                 out[q, 1 + j] += total
 
 
 @compiled(fastmath=FAST)
 def log_tiles(Z, w, Q, distances, exponents, exponent, table, step, out):
-    """out[q] = (least exponent, Σ w exp(least − exponent)): a sum that cannot underflow."""
+    """out[q] = (least exponent, Σ w exp(least − exponent)), a sum that cannot underflow."""
     n = Z.shape[1]
     t = np.empty(TILE, Z.dtype)
     for q in range(Q.shape[0]):
@@ -91,7 +91,7 @@ def log_tiles(Z, w, Q, distances, exponents, exponent, table, step, out):
             least = t[0]
             for i in range(1, count):
                 least = min(least, t[i])
-            if least == np.inf:  # so far that squares overflow
+            if least == np.inf:  # squares overflow at this distance
                 continue
             if least < out[q, 0]:
                 if out[q, 1] != 0:
@@ -105,7 +105,7 @@ def log_tiles(Z, w, Q, distances, exponents, exponent, table, step, out):
 
 @compiled(fastmath=FAST)
 def pack_rows(points, centre, scale, Z, zz):
-    """Coordinates (x − centre)·scale and their squared lengths, in one pass; differences before rounding."""
+    """Coordinates (x − centre)·scale and their squared lengths, in one pass; differences are taken before rounding."""
     for i in range(points.shape[0]):
         x = row(points, i)
         z = row(Z, i)
@@ -119,15 +119,15 @@ def pack_rows(points, centre, scale, Z, zz):
 
 @compiled(fastmath=FAST)
 def squared_distance_rows(G, Z, zz, Q, qq, family):
-    """Turn inner products G = Q @ Zᵀ (q, n) into squared distances, in place."""
+    """Convert inner products G = Q @ Zᵀ (q, n) to squared distances, in place."""
     zero = G.dtype.type(0)
     for q in range(G.shape[0]):
         g = row(G, q)
         for i in range(len(g)):
             g[i] = max(zz[i] + qq[q] - 2 * g[i], zero)
-        if family == ROOT:  # the root magnifies what cancelled: take the small distances from the differences
+        if family == ROOT:  # the root magnifies cancellation, so that small distances come from differences
             for i in range(len(g)):
-                if g[i] < CANCELLED * (zz[i] + qq[q]):
+                if g[i] < MIN_RELATIVE_DISTANCE * (zz[i] + qq[q]):
                     t = zero
                     for j in range(Z.shape[1]):
                         u = Z[i, j] - Q[q, j]
@@ -137,7 +137,7 @@ def squared_distance_rows(G, Z, zz, Q, qq, family):
 
 @compiled(fastmath=FAST)
 def value_rows(G, w, exponents, exponent, table, step, out):
-    """The same sums from a block G (q, n) of squared distances, which it overwrites."""
+    """The sums of `value_tiles` from a block G (q, n) of squared distances, which is overwritten."""
     for q in range(G.shape[0]):
         g = row(G, q)
         if exponents != 0:
@@ -150,7 +150,7 @@ def value_rows(G, w, exponents, exponent, table, step, out):
 
 @compiled(fastmath=FAST)
 def pull_rows(G, w, pulls, exponents, exponent, table, step, out):
-    """The values' sums into out[q, 0], and G (q, n) turned from squared distances into pulls."""
+    """Add the sums of values to out[q, 0], and convert G (q, n) from squared distances to pulls."""
     t = np.empty(G.shape[1], G.dtype)
     for q in range(G.shape[0]):
         g = row(G, q)

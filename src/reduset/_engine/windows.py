@@ -1,9 +1,9 @@
-"""Quadratic statistics of moving windows over a stream of rows: of the last w rows, for several w at once.
+"""Quadratic statistics of moving windows over a stream of rows: for the last w rows, with several w at once.
 
     z_w = (w·Σⱼ aⱼ (mean of the last w rows)ⱼ² − cᵤ)·sᵤ
 
-Running sums of the rows are kept in a ring, so that the sum of a window is a difference of two of them; a window of w rows is
-looked at every w/8 rows, and all windows together cost little more than the shortest. O(p) a row, whatever was before.
+A ring buffer stores running sums of the rows, so that the sum of a window is a difference of two of them. A window of w rows is
+evaluated every w/8 rows, and all windows together cost little more than the shortest. O(p) a row, for a stream of any length.
 """
 
 from __future__ import annotations
@@ -17,17 +17,18 @@ from reduset._engine.arithmetic import FAST
 from reduset._engine.compiled import compiled
 from reduset._types import Array, Indices
 
-LOOKS = 8  # at a window, while its rows change
+EVALUATIONS = 8  # evaluations of a window while its rows are replaced once
 
 
 @dataclass
 class WindowSums:
-    """The state of a stream: running sums of its rows, and how many there were.
+    """The state of a stream: running sums of its rows, and the number of rows.
 
     Attributes
     ----------
-    windows : (k,) lengths, rising
-    ring : (rows back + 1, p) the running sums after each of the last rows; position : rows so far
+    windows : (k,) lengths, ascending
+    ring : (rows back + 1, p) the running sums after each of the last rows
+    position : rows so far
     """
 
     windows: Indices
@@ -36,7 +37,7 @@ class WindowSums:
 
     @classmethod
     def empty(cls, windows: Indices, columns: int, memory: int = 0) -> WindowSums:
-        """Before the first row; of so many rows back the sums are kept, or of the longest window."""
+        """The state before the first row. The ring holds ``memory`` rows, or those of the longest window."""
         return cls(np.asarray(windows, np.int64), np.zeros((max(int(max(windows)), memory) + 1, columns)))
 
     def advance(
@@ -51,30 +52,44 @@ class WindowSums:
         largest: Array,
         which: Indices,
     ) -> int:
-        """Go on by rows ``rows[order]``, each plus ``offset``, and return how many were taken in: it ends after a crossing.
+        """Process rows ``rows[order]``, each plus ``offset``, up to the first crossing of the threshold; return the number
+        processed.
 
         Parameters
         ----------
-        form : (p,) a; centres, factors : (k,) c and s
-        threshold : a statistic from here on ends it
-        largest, which : (len(order),) to be filled: the largest statistic after each row (−∞ where none was looked at), its window
+        form : (p,) a
+        centres, factors : (k,) c and s
+        threshold : a statistic of at least this value ends the call
+        largest, which : (len(order),) outputs, the largest statistic after each row (−∞ without an evaluation) and its window
         """
-        every = np.maximum(self.windows // LOOKS, 1)
-        taken = _advance(
-            rows, order, offset, form, self.windows, every, centres, factors, threshold, self.ring, self.position, largest, which
+        intervals = np.maximum(self.windows // EVALUATIONS, 1)
+        count = _advance(
+            rows,
+            order,
+            offset,
+            form,
+            self.windows,
+            intervals,
+            centres,
+            factors,
+            threshold,
+            self.ring,
+            self.position,
+            largest,
+            which,
         )
-        self.position += taken
-        return int(taken)
+        self.position += count
+        return int(count)
 
     def kept(self) -> Array:
-        """(n + 1, p) the running sums after each of the last n rows, as far back as they are kept, the one before them first."""
+        """(n + 1, p) the running sums after each of the last n stored rows, preceded by the sum before them."""
         count = min(self.position, len(self.ring) - 1)
-        places = np.arange(self.position - count, self.position + 1) % len(self.ring)
-        return self.ring[places]
+        positions = np.arange(self.position - count, self.position + 1) % len(self.ring)
+        return self.ring[positions]
 
 
 @compiled(fastmath=FAST)
-def _advance(rows, order, offset, form, windows, every, centres, factors, threshold, ring, position, largest, which):
+def _advance(rows, order, offset, form, windows, intervals, centres, factors, threshold, ring, position, largest, which):
     length, p = ring.shape
     for i in range(len(order)):
         row = rows[order[i]]
@@ -82,20 +97,20 @@ def _advance(rows, order, offset, form, windows, every, centres, factors, thresh
         for j in range(p):
             now[j] = before[j] + row[j] + offset[j]
         position += 1
-        best, at = -np.inf, -1
+        best, window = -np.inf, -1
         for k in range(len(windows)):
             w = windows[k]
-            if position < w or position % every[k] != 0:
+            if position < w or position % intervals[k] != 0:
                 continue
-            then = ring[(position - w) % length]
+            earlier = ring[(position - w) % length]
             total = 0.0
             for j in range(p):
-                difference = now[j] - then[j]
+                difference = now[j] - earlier[j]
                 total += form[j] * difference * difference
             z = (total / w - centres[k]) * factors[k]
             if z > best:
-                best, at = z, k
-        largest[i], which[i] = best, at
+                best, window = z, k
+        largest[i], which[i] = best, window
         if best >= threshold:
             return i + 1
     return len(order)

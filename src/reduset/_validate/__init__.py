@@ -1,7 +1,7 @@
 """Checks of input. Every error names the parameter, the rule, the value and the way out.
 
-`arrays` checks points, `bags` lists of arrays and long tables, `parameters` weights, labels, covariances and box limits, `values`
-single values, and `rows` arrays that may be on a GPU.
+`arrays` checks points, `bags` lists of arrays and long tables, and `parameters` weights, labels, covariances and box limits.
+`values` checks single values, and `rows` arrays that may be on a GPU.
 
 May import: `_types`, `_messages`, `_engine` and `_frames`.
 """

@@ -88,7 +88,7 @@ def _values(frame: Any) -> Any:
 
 
 def _require_array_like(value: Any, name: str) -> None:
-    """Raise an error for an object from which NumPy would request one row after another in vain."""
+    """Raise an error for an object that NumPy would read row by row without success."""
     is_known = isinstance(value, numbers.Number | str | bytes | Sequence | memoryview) or value is None
     if is_known or any(hasattr(value, part) for part in ("__array__", "__array_interface__", "__array_struct__", "__buffer__")):
         return
@@ -107,7 +107,7 @@ def known(value: Any, name: str = "X") -> Any:
     Text and dates in frames, and integers that float64 merges, raise an error that names the column.
     """
     if table_weights(value) is not None:
-        raise ValueError(f"{name} is a table with weights, which are not taken here; pass {name}.values to leave them out")
+        raise ValueError(f"{name} is a table with weights, which are not supported here; pass {name}.values to omit them")
     if is_annotated(value) or is_table(value):
         return framed(value).to_numpy()
     if hasattr(value, "toarray"):
@@ -181,7 +181,7 @@ def warn_if_lying(value: Any, name: str = "X") -> None:
     if 2 <= rows <= MAX_ROWS and columns >= MIN_COLUMNS * rows**2:
         warn(
             f"{name} has {rows} rows and {columns:,} columns: rows are observations here, and this looks like the (d, n) of "
-            f"scipy.stats.gaussian_kde; pass {name}.T, or a frame if it is meant so"
+            f"scipy.stats.gaussian_kde; pass {name}.T, or a frame if the rows are observations"
         )
 
 
@@ -222,6 +222,6 @@ def _require_distinct_column(column: Any, name: str, title: Any) -> None:
     merged = merged_integers(column)
     if merged is not None:
         raise ValueError(
-            f"{name} must hold integers that float64 keeps apart, column {title!r} has {merged[0]} and {merged[1]}, which become "
-            f"one number; {SUBTRACT}"
+            f"{name} must hold integers that are distinct in float64, column {title!r} has {merged[0]} and {merged[1]}, which "
+            f"become one number; {SUBTRACT}"
         )

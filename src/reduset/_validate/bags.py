@@ -35,12 +35,12 @@ def bags(
 
     Parameters
     ----------
-    value : list, mapping by name, column of lists, or a long table with ``sample``. All bags are (n, d), n ≥ 2, with the same d.
-    sample : label of each row of a table, or the name of the column that has it
-    fewest : minimum number of bags
-    dimension, columns : from earlier bags. Columns must be the same for all frames, in the same order.
-    by : the name of ``sample`` in messages
-    check : validates the points of a bag
+    value : List, mapping by name, column of lists, or a long table with ``sample``. All bags are (n, d), n ≥ 2, with the same d.
+    sample : Label of each row of a table, or the name of its column.
+    fewest : Minimum number of bags.
+    dimension, columns : Values of earlier bags. Columns must be the same for all frames, in the same order.
+    by : Name of ``sample`` in messages.
+    check : Function that validates the points of a bag.
     """
     known = None if columns is None else "the bags that were fitted"
     value = framed(value)
@@ -62,16 +62,16 @@ def bags(
     checked: list[Floats] = []
     for title, part in zip(titles, parts, strict=True):
         if table_weights(part) is not None:
-            raise ValueError(f"{title} is a table with weights, which bags do not have; pass its values to leave them out")
+            raise ValueError(f"{title} is a table with weights, which bags do not have; pass its values to omit them")
         part = framed(part)
         array = check(part, title)
         if len(array) < 2:
-            raise ValueError(f"{title} must hold at least 2 points, got {len(array)}; leave out what is no sample")
+            raise ValueError(f"{title} must hold at least 2 points, got {len(array)}; omit it")
         first = f"like {titles[0]}" if dimension is None else "like the bags that were fitted"
         width = dimension if dimension is not None else checked[0].shape[1] if checked else array.shape[1]
         if array.shape[1] != width:
             raise ValueError(f"{title} must have {width} columns {first}, got shape {array.shape}")
-        if hasattr(part, "columns"):
+        if getattr(part, "columns", None) is not None:
             columns, known = same_columns(list(part.columns), columns, title, known)
         checked.append(array)
     return names, checked, columns
@@ -97,7 +97,7 @@ def listed(value: Any, by: str) -> list[Any]:
     if hasattr(value, "columns") or (isinstance(value, np.ndarray) and value.ndim != 3):
         raise ValueError(
             f"bags is one table, of shape {getattr(value, 'shape', '?')}; give the sample of each row: "
-            f"{by}= a column's name or a label a row. A single bag X is the list [X]"
+            f"{by}= the name of a column, or a label for each row. A single bag X is the list [X]"
         )
     return list(value)
 

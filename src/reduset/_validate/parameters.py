@@ -18,7 +18,7 @@ def weights(value: Any, count: int, name: str = "sample_weight", *, signed: bool
     """(count,) finite weights; non-negative unless ``signed``, and not all zero unless ``zero``."""
     array = as_numbers(value, name).astype(np.float64, copy=False)
     if array.shape != (count,):
-        raise ValueError(f"{name} must have shape ({count},), one weight a point; got {array.shape}")
+        raise ValueError(f"{name} must have shape ({count},), one weight for each point; got {array.shape}")
     given, array = array, array[:1] if array.strides == (0,) else array  # a broadcast number is checked once
     finite = np.isfinite(array)
     if not finite.all():
@@ -31,25 +31,25 @@ def weights(value: Any, count: int, name: str = "sample_weight", *, signed: bool
             "for signed weights build KernelMean(atoms, weights, kernel)"
         )
     if not zero and not array.any():
-        raise ValueError(f"{name} must not be all zero" + ("" if signed else "; leave it out for equal weights"))
+        raise ValueError(f"{name} must not be all zero" + ("" if signed else "; omit it for equal weights"))
     return given
 
 
 def squares_summable(weight: float, rule: str, value: str) -> None:
     """Raise an error if the square of a weight, or of a sum of absolute weights, leaves the range of floating point."""
     if not LIGHTEST < weight < HEAVIEST:
-        raise ValueError(f"{rule} between {LIGHTEST:g} and {HEAVIEST:g}, for their squares to be finite; {value}")
+        raise ValueError(f"{rule} between {LIGHTEST:g} and {HEAVIEST:g}, so that their squares are finite; {value}")
 
 
 def labelled(y: Any, sample_weight: Any, count: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.int64], Array]:
     """(count,) labels, the (k,) sorted classes, the number of each label's class, and (count,) weights, the largest 1."""
     if y is None:
-        raise ValueError("y must hold one label a row, got None; class proportions are learnt from labelled rows")
+        raise ValueError("y must hold one label for each row, got None; class proportions are learnt from labelled rows")
     labels = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y)
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     if labels.shape != (count,):
-        raise ValueError(f"y must have shape ({count},), one label a row of X; got {labels.shape}")
+        raise ValueError(f"y must have shape ({count},), one label for each row of X; got {labels.shape}")
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
         row = int(np.argmin(np.isfinite(labels)))
         raise ValueError(f"y must hold no missing labels, got {labels[row]} in row {row}; drop such rows")
@@ -86,7 +86,7 @@ def covariance(value: Any, name: str = "covariance") -> Array:
     eigenvalues = np.sort(array) if array.ndim == 1 else np.linalg.eigvalsh(array)
     if eigenvalues[0] <= MIN_EIGENVALUE * eigenvalues[-1]:
         raise ValueError(
-            f"{name} must be positive definite, its least eigenvalue is {eigenvalues[0]:.3g}; "
+            f"{name} must be positive definite, its smallest eigenvalue is {eigenvalues[0]:.3g}; "
             "drop constant or repeated columns, or add a small diagonal"
         )
     return array
@@ -102,8 +102,8 @@ def covariances(value: Any, count: int, dimension: int, name: str = "covariances
     shapes = ((count,), (count, dimension), (count, dimension, dimension))
     if array.shape not in shapes:
         raise ValueError(
-            f"{name} must have shape {shapes[0]} (spherical: one variance a component), {shapes[1]} (diagonal) or {shapes[2]} "
-            f"(full) for {count} means in {dimension} dimensions, got {array.shape}"
+            f"{name} must have shape {shapes[0]} (spherical: one variance for each component), {shapes[1]} (diagonal) or "
+            f"{shapes[2]} (full) for {count} means in {dimension} dimensions, got {array.shape}"
         )
     is_broadcast = array.strides[0] == 0
     once = array[:1] if is_broadcast else array
@@ -149,9 +149,9 @@ def limits(value: Any, name: str, dimension: int) -> tuple[Array, bool]:
     if single and array.shape == (dimension,):
         array = array[None]
     if array.ndim != 2 or array.shape[1] != dimension or not len(array):
-        way_out = f"; use {name}.reshape(-1, 1) for a box a number" if dimension == 1 and array.ndim == 1 else ""
+        way_out = f"; use {name}.reshape(-1, 1) for one box for each number" if dimension == 1 and array.ndim == 1 else ""
         raise ValueError(
-            f"{name} must be {dimension} limits, one a column, or a row of these for every box, "
+            f"{name} must be {dimension} limits, one for each column, or one row of limits for each box, "
             f"got shape {np.shape(value)}{way_out}"
         )
     if np.isnan(array).any():

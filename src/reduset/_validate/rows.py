@@ -1,4 +1,4 @@
-"""Rows that may lie on a GPU: checked where they are, beside `arrays.points`, which takes those of the processor alone."""
+"""Checks of rows that may be on a GPU. They are checked on the GPU. `arrays.points` checks rows in main memory."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from reduset._frames import names_of
 from reduset._types import Array, Floats
 from reduset._validate import arrays, parameters
 
-FEW = 4096  # rows
+LOADED_UP_TO = 4096  # rows
 
 
 def points(value: Any, name: str = "X", dimension: int | None = None) -> Floats:
-    """An (n, d) array of finite numbers, n, d ≥ 1; rows on a GPU as `DevicePoints`, and rows in blocks, which were checked before.
+    """An (n, d) array of finite numbers, n, d ≥ 1. Rows on a GPU become `DevicePoints`. Rows in blocks were checked before.
 
-    Few rows are loaded: a launch on a GPU, or a pass, would take longer than the work.
+    Up to `LOADED_UP_TO` rows are loaded, since a launch on a GPU, or a pass, would take longer than the work.
     """
-    found = queries(value, name, dimension)
-    return found if isinstance(found, np.ndarray) or len(found) > FEW else found[:]
+    rows = queries(value, name, dimension)
+    return rows if isinstance(rows, np.ndarray) or len(rows) > LOADED_UP_TO else rows[:]
 
 
 def queries(value: Any, name: str = "Q", dimension: int | None = None) -> Floats:
-    """The same of places that something is evaluated at, which stay on their GPU however few they are."""
+    """Check query points as `points` does. Any number of them stays on its GPU."""
     if not (on_device(value) or in_blocks(value)):
         return arrays.points(value, name, dimension)
     rows: Any = value if in_blocks(value) or isinstance(value, DevicePoints) else DevicePoints.checked(value, name, dimension)
@@ -36,26 +36,26 @@ def queries(value: Any, name: str = "Q", dimension: int | None = None) -> Floats
 
 
 def of_estimator(estimator: Any, X: Any, reset: bool = True) -> Floats:
-    """Rows for an estimator, checked as scikit-learn does, by names of columns too; those on a GPU where they are."""
+    """Rows for an estimator, with the checks of scikit-learn, including names of columns. Rows on a GPU stay there."""
     if not (on_device(X) or in_blocks(X)):
         from sklearn.utils.validation import validate_data
 
         with naming_columns(X):
             return np.asarray(validate_data(estimator, arrays.known(X), dtype=(np.float64, np.float32), reset=reset))
-    found = points(X, "X", None if reset else estimator.n_features_in_)
+    rows = points(X, "X", None if reset else estimator.n_features_in_)
     if reset:
-        estimator.n_features_in_ = found.shape[1]
-        if hasattr(estimator, "feature_names_in_"):  # of an earlier fit
+        estimator.n_features_in_ = rows.shape[1]
+        if hasattr(estimator, "feature_names_in_"):  # from an earlier fit
             del estimator.feature_names_in_
         columns = getattr(X, "columns", None) or []
         if columns and all(isinstance(column, str) for column in columns):
             estimator.feature_names_in_ = np.asarray(columns, dtype=object)
-    return found
+    return rows
 
 
 @contextmanager
 def naming_columns(X: Any, name: str = "X") -> Iterator[None]:
-    """Errors of scikit-learn about a frame with text or missing values replaced by ours, which name the column and the row."""
+    """Replace errors of scikit-learn about text or missing values in a frame by errors that name the column and the row."""
     try:
         yield
     except (TypeError, ValueError):
@@ -75,21 +75,21 @@ def _fault_of_frame(X: Any, name: str) -> Exception | None:
 
 
 def brought(value: Any, given: Any, name: str = "sample_weight") -> Any:
-    """Weights, labels and the like of rows, here; refused where they do not lie where the rows were ``given``."""
+    """Weights or labels of rows, in main memory. They must be on the same device as the rows ``given``."""
     if on_device(value):
         if not on_device(given):
             raise ValueError(
-                f"{name} must be an array of the processor like the rows, got one on a GPU; bring it over ({name}.get(), or "
-                f"{name}.cpu()), or send the rows there"
+                f"{name} must be an array in main memory like the rows, got one on a GPU; copy it ({name}.get(), or "
+                f"{name}.cpu()), or copy the rows to the GPU"
             )
         return as_cupy(value, name).get()
-    if on_device(given) and not isinstance(given, DevicePoints):  # which have been taken in, and their weights brought here
+    if on_device(given) and not isinstance(given, DevicePoints):  # the weights of checked `DevicePoints` are in main memory
         raise ValueError(
-            f"{name} must lie on the GPU that the rows lie on, got an array of the processor; send it there (cupy.asarray({name}))"
+            f"{name} must be on the GPU of the rows, got an array in main memory; copy it to the GPU (cupy.asarray({name}))"
         )
     return value
 
 
 def weights(value: Any, given: Any, count: int, name: str = "sample_weight", *, signed: bool = False, zero: bool = False) -> Array:
-    """(count,) weights of rows, on the processor."""
+    """(count,) weights of rows, in main memory."""
     return parameters.weights(brought(value, given, name), count, name, signed=signed, zero=zero)

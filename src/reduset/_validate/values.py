@@ -22,7 +22,7 @@ def positive(value: Any, name: str, way_out: str = "") -> float:
 
 
 def tolerance(value: Any, name: str = "tol") -> float:
-    """A relative error: a number between 0 and 1, since the zero function has a relative error of 1."""
+    """A relative error between 0 and 1, the relative error of the zero function."""
     way_out = "it is a relative error, 0.01 for one percent"
     number = positive(value, name, way_out)
     if number >= 1:
@@ -37,7 +37,7 @@ def finite(value: Any, name: str) -> float:
     try:
         number = float(value)
     except OverflowError:
-        raise ValueError(f"{name} must be a number of floating point, got one beyond 1e308") from None
+        raise ValueError(f"{name} must be a floating-point number, got one above 1e308") from None
     if not np.isfinite(number):
         raise ValueError(f"{name} must be finite, got {value!r}")
     return number
@@ -77,7 +77,7 @@ def one_of(value: Any, name: str, choices: Iterable[str], hints: Mapping[str, st
 
 
 def hint_for(value: Any, choices: Iterable[str], hints: Mapping[str, str] | None = None) -> str:
-    """The end of a message about an unknown name: the hint for that name, the closest choice, or the hint for the closest name."""
+    """The end of a message about an unknown name: its hint, the closest choice, or the hint for the closest name."""
     hints = hints or {}
     if isinstance(value, str) and value in hints:
         return hints[value]
@@ -142,9 +142,7 @@ def _renaming(function: Callable[..., Any], title: str, name: str = "") -> Any:
     def renamed(*args: Any, **kwargs: Any) -> Any:
         if other in kwargs:
             if name in kwargs or (position is not None and len(args) > position):
-                raise TypeError(
-                    f"{title} takes one of rng and random_state, which are two names of the seed; got both, leave one out"
-                )
+                raise TypeError(f"{title} takes one of rng and random_state, which are two names of the seed; got both; omit one")
             kwargs[name] = kwargs.pop(other)
         return function(*args, **kwargs)
 

@@ -1,6 +1,6 @@
-"""Bandwidths: rules from points (and weights) to one number h, and scales of columns.
+"""Bandwidth rules, which compute a number h from points and weights, and scales of columns.
 
-`rules` has those for any number of columns, `isj` the one that looks closer at a single one. Wherever a bandwidth is taken, so is a
+`rules` holds the rules for any number of columns, and `isj` a rule for one column. Parameters that accept a bandwidth also accept a
 name of `RULES`. May import: `_types`, `_engine`, `_validate`.
 """
 

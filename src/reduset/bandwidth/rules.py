@@ -1,27 +1,27 @@
-"""Bandwidth rules: from points (and weights) to one number h; and scales of columns, to one number each.
+"""Bandwidth rules, which compute a number h from points and weights, and scales, one number for each column.
 
 =================  ====================================================================================================
 scott              σ̄ · nₑ^(−1/(d + 4)), σ̄ the mean standard deviation of the columns, nₑ = (Σw)²/Σw² (Scott 1992)
 silverman          σ̄ · (nₑ (d + 2)/4)^(−1/(d + 4)) (Silverman 1986)
 median             the median distance of two different points
 iqr                the mean interquartile range of the columns / 1.35 (Cruz Cortés & Scott 2017, Section VI-A)
-jaakkola           the median distance of a point to the nearest different one (Jaakkola, Diekhans & Haussler 1999; with labels, to
-                   the nearest of another class, as there)
+jaakkola           the median distance of a point to the nearest different one (Jaakkola, Diekhans & Haussler 1999; with labels,
+                   to the nearest point of another class, as in the paper)
 neighbour          the median distance to the N-th different neighbour, N in 3, 5, 7, 9, 11 with the largest drop ratio (Cruz
                    Cortés & Scott 2014, Section 4.1)
-mode_clustering    σ̄ · (4/(d + 4))^(1/(d + 6)) · nₑ^(−1/(d + 6)): the normal reference for the density's gradient (Chen,
-                   Genovese & Wasserman 2016, eq. 18)
+mode_clustering    σ̄ · (4/(d + 4))^(1/(d + 6)) · nₑ^(−1/(d + 6)), the normal reference rule for the gradient of a density
+                   (Chen, Genovese & Wasserman 2016, eq. 18)
 =================  ====================================================================================================
 
-Scales are what columns are divided by before distances are taken: of each column "robust" takes the interquartile range, or the
-standard deviation where that is 0 (a 0/1 column that is mostly 0, a count that mostly is none), "standard" the standard deviation
-alone, as of a whole population, by which a repeated row is one of twice the weight. A column without spread is left as it is.
+Columns are divided by their scales before distances are computed. "robust" is the interquartile range, or the standard deviation if
+that is 0 (such as a 0/1 column or a count that is mostly 0). "standard" is the standard deviation of a whole population, so a
+repeated row is the same as a row of twice the weight. A constant column has scale 1.
 
-Only ratios of weights matter. They act as they do in SciPy: on moments and quantiles as repetition would, on the sample size
-through nₑ. Quantiles are those of the distribution that has these shares, halfway where a step of it ends at the share asked for:
-the one definition by which repeating a point is the same as doubling its weight, and repeating all of them changes nothing.
-Coincident points count as one place with their weights added where a rule speaks of pairs or neighbours. At large n, rules that
-look at pairs or neighbours work on a subsample, always the same for the same data.
+Only ratios of weights matter. As in SciPy, weights act like repetition on moments and quantiles, and on the sample size through nₑ.
+A quantile is the value at which the cumulative weight reaches the probability. If it reaches the probability exactly, the quantile
+is the midpoint to the next value. With this definition, repeating a point is the same as doubling its weight, and repeating all
+points changes nothing. For pairs and neighbours, coincident points are merged and their weights added. For large n, rules for pairs
+or neighbours use a subsample, always the same one for the same data.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ from reduset._messages import printable, warn
 from reduset._types import Array, Floats, Indices, PointsLike, WeightsLike
 from reduset._validate import rows as _rows
 
-PAIRS_FROM, PAIRS = 2000, 1 << 16
-NEIGHBOURS_FROM, QUERIES = 20_000, 2000
-TREE_UP_TO = 16  # dimensions; above, a tree looks at everything
+MAX_ALL_PAIRS, PAIRS = 2000, 1 << 16  # up to this number of rows all pairs are used, otherwise a sample of pairs
+MAX_NEIGHBOUR_ROWS, QUERIES = 20_000, 2000
+MAX_TREE_COLUMNS = 16  # with more columns, a tree visits almost all points
 NEIGHBOURS = (3, 5, 7, 9, 11)
-NARROWEST = 1e-140  # span of points whose squared distances are numbers with all their digits
-ENDS_THERE = 1e-12  # of the weight: a step of the distribution that ends this near to a share ends at it
+MIN_SPAN = 1e-140  # of the points, so that squared distances keep their digits
+STEP_TOLERANCE = 1e-12  # relative to the total weight: a cumulative weight this close to a probability equals it
 
 
 def scott(X: PointsLike, sample_weight: WeightsLike = None) -> float:
@@ -93,25 +93,25 @@ def iqr(X: PointsLike, sample_weight: WeightsLike = None) -> float:
     """The mean interquartile range over 1.35."""
     X, w = _checked(X, sample_weight)
     ranges = [_quantile(column, w, 0.75) - _quantile(column, w, 0.25) for column in each_column(X)]
-    return _found(float(np.mean(ranges)) / 1.35, "iqr", "the middle half of every column is a single value")
+    return _require_positive(float(np.mean(ranges)) / 1.35, "iqr", "the middle half of every column is a single value")
 
 
 def median(X: PointsLike, sample_weight: WeightsLike = None, scales: Array | None = None) -> float:
-    """The median distance between two different points, their columns divided by ``scales``."""
+    """The median distance of two different points, with columns divided by ``scales``."""
     return median_of_rows(_rows.points(X), sample_weight, scales)
 
 
 def median_of_rows(X: Floats, sample_weight: WeightsLike, scales: Array | None) -> float:
-    """`median` of rows that were validated before."""
+    """`median` for validated rows."""
     units = 1.0 if scales is None else scales
     _require_room(X, units)
     X, w = _present(X, sample_weight)
-    if len(X) <= PAIRS_FROM:
-        places, w = _places(X if scales is None else X / scales, w, PAIRS_FROM)
-        distances = pdist(places - places.mean(axis=0))
+    if len(X) <= MAX_ALL_PAIRS:
+        distinct, w = _distinct_points(X if scales is None else X / scales, w, MAX_ALL_PAIRS)
+        distances = pdist(distinct - distinct.mean(axis=0))
         if np.all(w == w[0]):
             return float(np.median(distances))
-        i, j = np.triu_indices(len(places), 1)
+        i, j = np.triu_indices(len(distinct), 1)
     else:
         i, j = np.random.default_rng(0).integers(len(X), size=(2, PAIRS))
         points, (left, right) = held_rows(X, np.stack([i, j]))
@@ -121,7 +121,7 @@ def median_of_rows(X: Floats, sample_weight: WeightsLike, scales: Array | None) 
                 np.square(np.subtract(points[left[a:b]], points[right[a:b]], dtype=np.float64) / units).sum(axis=1)
             )
         apart = distances > 0
-        _found(float(apart.any()), "median", f"all {PAIRS} pairs looked at coincide")
+        _require_positive(float(apart.any()), "median", f"all {PAIRS} sampled pairs coincide")
         distances, i, j = distances[apart], i[apart], j[apart]
     return _quantile(distances, w[i] * w[j], 0.5)
 
@@ -135,80 +135,80 @@ def jaakkola(X: PointsLike, sample_weight: WeightsLike = None, y: ArrayLike | No
     X = _validate.points(X)
     labels = np.asarray(y)
     if labels.shape != (len(X),):
-        raise ValueError(f"y must have shape ({len(X)},), one label a point; got {labels.shape}")
+        raise ValueError(f"y must have shape ({len(X)},), one label for each point; got {labels.shape}")
     if sample_weight is not None:
         labels = labels[_validate.weights(sample_weight, len(X)) > 0]
     X, w = _checked(X, sample_weight)
     classes = np.unique(labels)
     if len(classes) < 2:
-        raise ValueError(f"y must hold at least two classes, got only {classes[0]!r}; leave y out to use the nearest point of all")
-    rows = _some_rows(len(X), QUERIES)
+        raise ValueError(f"y must hold at least two classes, got only {classes[0]!r}; omit y to use the nearest of all points")
+    rows = _subset_of_rows(len(X), QUERIES)
     nearest = np.empty(len(rows))
     for label in classes:
-        mine = labels[rows] == label
-        nearest[mine] = _nearest_of(X[labels != label], X[rows[mine]], 1)[:, 0]
-    return _found(_quantile(nearest, w[rows], 0.5), "jaakkola", "most points coincide with one of another class")
+        in_class = labels[rows] == label
+        nearest[in_class] = _nearest_of(X[labels != label], X[rows[in_class]], 1)[:, 0]
+    return _require_positive(_quantile(nearest, w[rows], 0.5), "jaakkola", "most points coincide with one of another class")
 
 
 def neighbour(X: PointsLike, sample_weight: WeightsLike = None) -> float:
-    """The median distance to the N-th neighbour, with the N whose k-centre errors drop earliest.
+    """The median distance to the N-th neighbour, for the N with the earliest drop of the k-centre error.
 
-    The ratio is that of the drop of the error between 5 and 20 atoms to the drop between 5 and 100.
+    The drop ratio is the drop of the error between 5 and 20 atoms relative to the drop between 5 and 100 atoms.
     """
     X, w = _checked(X, sample_weight)
-    places, mass = _places(X, w, NEIGHBOURS_FROM)
-    counts = [N for N in NEIGHBOURS if len(places) > N] or [len(places) - 1]
-    distances, shares = _neighbour_distances(X, w, counts[-1])
-    candidates = [_quantile(distances[:, N - 1], shares, 0.5) for N in counts]
+    distinct, mass = _distinct_points(X, w, MAX_NEIGHBOUR_ROWS)
+    counts = [N for N in NEIGHBOURS if len(distinct) > N] or [len(distinct) - 1]
+    distances, weights = _neighbour_distances(X, w, counts[-1])
+    candidates = [_quantile(distances[:, N - 1], weights, 0.5) for N in counts]
     if len(candidates) == 1:
         return candidates[0]
-    first = int(np.argmin(np.square(places - np.average(places, axis=0, weights=mass)).sum(axis=1)))
-    order = FarthestFirst(places, Frame.around(places, 1.0), first)
-    order.extend(min(100, len(places)))
-    return max(candidates, key=lambda h: _drop_ratio(places, mass, places[order.indices], h))
+    first = int(np.argmin(np.square(distinct - np.average(distinct, axis=0, weights=mass)).sum(axis=1)))
+    order = FarthestFirst(distinct, Frame.around(distinct, 1.0), first)
+    order.extend(min(100, len(distinct)))
+    return max(candidates, key=lambda h: _drop_ratio(distinct, mass, distinct[order.indices], h))
 
 
 def _neighbour_distances(X: Floats, w: Array, count: int) -> tuple[Array, Array]:
-    """The distances of some points to their 1st to ``count``-th different neighbour among all points, and the points' weights."""
-    if len(X) <= NEIGHBOURS_FROM:
-        places, w = _places(X, w, NEIGHBOURS_FROM)
-        rows = _some_rows(len(places), QUERIES)
-        return _nearest_of(places, places[rows], count + 1)[:, 1:], w[rows]
-    rows = _some_rows(len(X), QUERIES)
-    asked = count + 1
-    while True:  # coincident points are one place: look further until enough different distances are found
-        found = _nearest_of(X, X[rows], asked)
-        fresh = np.diff(found, axis=1) > 0
-        if fresh.sum(axis=1).min() >= count:
-            rank = np.cumsum(fresh, axis=1)
+    """Distances of a subset to its 1st to ``count``-th different neighbours among all points, and the weights of the subset."""
+    if len(X) <= MAX_NEIGHBOUR_ROWS:
+        distinct, w = _distinct_points(X, w, MAX_NEIGHBOUR_ROWS)
+        rows = _subset_of_rows(len(distinct), QUERIES)
+        return _nearest_of(distinct, distinct[rows], count + 1)[:, 1:], w[rows]
+    rows = _subset_of_rows(len(X), QUERIES)
+    requested = count + 1
+    while True:  # search farther until there are enough different distances
+        distances = _nearest_of(X, X[rows], requested)
+        is_new = np.diff(distances, axis=1) > 0
+        if is_new.sum(axis=1).min() >= count:
+            rank = np.cumsum(is_new, axis=1)
             return np.stack(
-                [found[np.arange(len(rows)), 1 + np.argmax(rank == k, axis=1)] for k in range(1, count + 1)], axis=1
+                [distances[np.arange(len(rows)), 1 + np.argmax(rank == k, axis=1)] for k in range(1, count + 1)], axis=1
             ), w[rows]
-        if asked >= min(len(X), 64 * (count + 1)):
-            places, w = _places(X, w, NEIGHBOURS_FROM)  # mostly repeated points: those of a subsample, each once
-            return _neighbour_distances(places, w, count)
-        asked = min(4 * asked, len(X))
+        if requested >= min(len(X), 64 * (count + 1)):
+            distinct, w = _distinct_points(X, w, MAX_NEIGHBOUR_ROWS)  # mostly repeated points: use distinct ones of a subsample
+            return _neighbour_distances(distinct, w, count)
+        requested = min(4 * requested, len(X))
 
 
 def _nearest_of(X: Floats, queries: Floats, count: int) -> Array:
-    """(queries, count) distances to the nearest points, in rising order."""
+    """(queries, count) distances to the nearest points, in increasing order."""
     centre = X[0].astype(np.float64)
-    if X.shape[1] <= TREE_UP_TO:
-        found = cKDTree(np.subtract(X, centre)).query(np.subtract(queries, centre), k=list(range(1, count + 1)))[0]
-        return np.asarray(found)
-    from sklearn.neighbors import NearestNeighbors  # by blocked matrix products; imported only where it is needed
+    if X.shape[1] <= MAX_TREE_COLUMNS:
+        distances = cKDTree(np.subtract(X, centre)).query(np.subtract(queries, centre), k=list(range(1, count + 1)))[0]
+        return np.asarray(distances)
+    from sklearn.neighbors import NearestNeighbors  # blocked matrix products, imported on first use
 
     model = NearestNeighbors(n_neighbors=count, algorithm="brute").fit(np.subtract(X, centre))
     rows = model.kneighbors(np.subtract(queries, centre), return_distance=False)
-    # from the differences: what the products cancel is what tells a repeated point from a near one
-    gaps = (np.subtract(X[rows[:, k]], queries, dtype=np.float64) for k in range(count))
-    return np.sort(np.stack([np.sqrt(np.square(gap).sum(axis=1)) for gap in gaps], axis=1), axis=1)
+    # distances from differences, because rounding in the products hides whether a near point is a repeated one
+    differences = (np.subtract(X[rows[:, k]], queries, dtype=np.float64) for k in range(count))
+    return np.sort(np.stack([np.sqrt(np.square(difference).sum(axis=1)) for difference in differences], axis=1), axis=1)
 
 
-def _drop_ratio(places: Array, w: Array, atoms: Array, h: float) -> float:
-    frame = Frame.around(places, float(np.sqrt(0.5) / h))
+def _drop_ratio(points: Array, w: Array, atoms: Array, h: float) -> float:
+    frame = Frame.around(points, float(np.sqrt(0.5) / h))
     L, kept = cholesky_dropping(gram(atoms, atoms, frame, Profile()))
-    kappa = kernel_sums(places, w, atoms[kept], frame, Profile())
+    kappa = kernel_sums(points, w, atoms[kept], frame, Profile())
     energy = np.zeros(len(atoms))
     energy[kept] = solve_triangular(L, kappa, lower=True) ** 2
     explained = np.cumsum(energy)
@@ -217,12 +217,12 @@ def _drop_ratio(places: Array, w: Array, atoms: Array, h: float) -> float:
 
 
 SCALES = ("robust", "standard")
-FAR = 30.0  # how many times as wide a column may be before others hardly count
-LOOKED_AT = 100_000  # rows
+MAX_RATIO = 30.0  # of the spreads of two columns; above it, the wider column dominates distances
+SPREAD_ROWS = 100_000  # rows for the spreads
 
 
 def column_scales(X: PointsLike, sample_weight: WeightsLike = None, rule: str = "robust") -> Array:
-    """(d,) what the columns of X are divided by, 1 where a column has no spread.
+    """(d,) scales of the columns of X, 1 for a constant column.
 
     >>> from reduset import bandwidth
     >>> bandwidth.column_scales([[20_000.0, 31.0, 7.0], [35_000.0, 44.0, 7.0], [90_000.0, 62.0, 7.0]])
@@ -230,42 +230,43 @@ def column_scales(X: PointsLike, sample_weight: WeightsLike = None, rule: str = 
     """
     _validate.one_of(rule, "rule", SCALES)
     X, w = _present(_rows.points(X), sample_weight)
-    found = np.zeros(X.shape[1])
+    scales = np.zeros(X.shape[1])
     if rule == "robust":
-        found += [_quantile(column, w, 0.75) - _quantile(column, w, 0.25) for column in each_column(X)]
-    if not found.all():
+        scales += [_quantile(column, w, 0.75) - _quantile(column, w, 0.25) for column in each_column(X)]
+    if not scales.all():
         deviations = np.sqrt(_variances(X, w)[0])
-        found = np.where(found > 0, found, deviations)
-    return np.where(found > 0, found, 1.0)
+        scales = np.where(scales > 0, scales, deviations)
+    return np.where(scales > 0, scales, 1.0)
 
 
 def drowned_column(X: Floats) -> tuple[int, int, float] | None:
-    """The widest column, the narrowest that is not constant, and how many times as far the first spreads; None below `FAR` times.
+    """The widest column, the narrowest column that is not constant, and the ratio of their spreads; None below `MAX_RATIO`.
 
-    Beside the one the other hardly counts in a distance, which is meant of principal components, and seldom of other columns.
+    The narrow column then has almost no effect on distances. This is intended for principal components, but seldom for other
+    columns.
     """
-    some = np.asarray(X[:: max(1, len(X) // LOOKED_AT)], np.float64)
-    spread = some.std(axis=0)
-    there = np.flatnonzero(spread > 0)
-    if len(there) < 2 or spread[there].max() < FAR * spread[there].min():
+    rows = np.asarray(X[:: max(1, len(X) // SPREAD_ROWS)], np.float64)
+    spread = rows.std(axis=0)
+    varying = np.flatnonzero(spread > 0)
+    if len(varying) < 2 or spread[varying].max() < MAX_RATIO * spread[varying].min():
         return None
-    wide, narrow = (int(there[pick(spread[there])]) for pick in (np.argmax, np.argmin))
+    wide, narrow = (int(varying[pick(spread[varying])]) for pick in (np.argmax, np.argmin))
     return wide, narrow, float(spread[wide] / spread[narrow])
 
 
 KERNELS_UNITS = (
-    "kernel=Gaussian(scales='robust') counts columns alike; kernel=Gaussian() says that they are in one unit, as principal "
-    "components are"
+    "kernel=Gaussian(scales='robust') gives columns equal weight; kernel=Gaussian() states that all columns have the same unit, "
+    "such as principal components"
 )
 
 
 def warn_of_units(X: Floats, names: Sequence[object] | None, so: str, way_out: str = KERNELS_UNITS) -> None:
     """Warn if one column dominates all distances; ``so`` states the consequence. Columns have names, or numbers if None."""
-    found = drowned_column(X)
-    if found is not None:
-        *which, times = found
-        wide, narrow = (k if names is None else repr(printable(names[k])) for k in which)
-        warn(f"column {wide} spreads {times:,.0f} times as far as column {narrow}, which hardly counts beside it: {so}. {way_out}")
+    dominated = drowned_column(X)
+    if dominated is not None:
+        *pair, ratio = dominated
+        wide, narrow = (k if names is None else repr(printable(names[k])) for k in pair)
+        warn(f"column {wide} spreads {ratio:,.0f} times as far as column {narrow} and dominates all distances: {so}. {way_out}")
 
 
 def _checked(X: PointsLike, sample_weight: WeightsLike) -> tuple[Floats, Array]:
@@ -275,7 +276,7 @@ def _checked(X: PointsLike, sample_weight: WeightsLike) -> tuple[Floats, Array]:
 
 
 def _present(X: Floats, sample_weight: WeightsLike) -> tuple[Floats, Array]:
-    """The points of weight, and their weights."""
+    """The points with positive weight, and their weights."""
     if sample_weight is None:
         return X, np.broadcast_to(1.0, len(X))
     if (
@@ -286,20 +287,20 @@ def _present(X: Floats, sample_weight: WeightsLike) -> tuple[Floats, Array]:
     ):
         return X, sample_weight
     w = _rows.weights(sample_weight, X, len(X))
-    w = np.ldexp(w, -np.frexp(w.max())[1])  # by a power of 2, which rounds nothing: squares and products stay within range
+    w = np.ldexp(w, -np.frexp(w.max())[1])  # a power of 2 does not round, and keeps squares in range
     present = w > 0
     return (X, w) if present.all() else (rows_of(X, present), w[present])
 
 
 def _require_room(X: Floats, units: float | Array) -> None:
-    """Refuse points so near to each other that the squares of their distances are lost."""
-    for some in (X[:64], X):  # mostly a few tell
-        span = float((np.subtract(some.max(axis=0), some.min(axis=0), dtype=np.float64) / units).max())
-        if span >= NARROWEST:
+    """Raise `ValueError` if the points are so close that squared distances underflow."""
+    for rows in (X[:64], X):  # the first usually suffice
+        span = float((np.subtract(rows.max(axis=0), rows.min(axis=0), dtype=np.float64) / units).max())
+        if span >= MIN_SPAN:
             return
     if span > 0:
         raise ValueError(
-            f"X must span at least {NARROWEST:g} for a bandwidth rule, so that squared distances are above 0, got {span:.3g}; "
+            f"X must span at least {MIN_SPAN:g} for a bandwidth rule, so that squared distances are above 0, got {span:.3g}; "
             "rescale it: X / X.std(), or give the bandwidth as a number"
         )
 
@@ -313,64 +314,64 @@ def _scale(X: Floats, w: Array) -> float:
     variance, squares = _variances(X, w)
     unbiased = 1.0 - squares
     if unbiased <= 0:
-        raise ValueError("this bandwidth rule needs at least two points of weight; give the bandwidth as a number")
-    return _found(float(np.mean(np.sqrt(variance / unbiased))), "this rule", "all points coincide")
+        raise ValueError("this bandwidth rule needs at least two points with positive weight; give the bandwidth as a number")
+    return _require_positive(float(np.mean(np.sqrt(variance / unbiased))), "this rule", "all points coincide")
 
 
 def _variances(X: Floats, w: Array) -> tuple[Array, float]:
-    """(d,) weighted variances of the columns, as of a whole population; and Σ of the squared shares of the weight."""
-    share = np.broadcast_to(1.0 / len(w), len(w)) if w.strides == (0,) else w / w.sum()
+    """(d,) weighted population variances of the columns, and the sum of the squared normalized weights."""
+    proportions = np.broadcast_to(1.0 / len(w), len(w)) if w.strides == (0,) else w / w.sum()
     centre = X[0].astype(np.float64)  # subtracting any point first keeps the digits of data far from 0
-    total, square = _two_moments(X, share, centre)
-    return np.maximum(square - total**2, 0.0), float(share @ share)
+    total, square = _two_moments(X, proportions, centre)
+    return np.maximum(square - total**2, 0.0), float(proportions @ proportions)
 
 
 @over_blocks(add)
-def _two_moments(X: Floats, share: Array, centre: Array) -> tuple[Array, Array]:
+def _two_moments(X: Floats, proportions: Array, centre: Array) -> tuple[Array, Array]:
     """(d,) Σ wᵢ (xᵢ − c) and Σ wᵢ (xᵢ − c)²."""
     total, square = np.zeros(X.shape[1]), np.zeros(X.shape[1])
     for a, b in row_blocks(X, X.shape[1]):
         block = X[a:b] - centre
-        total += share[a:b] @ block
-        square += share[a:b] @ block**2
+        total += proportions[a:b] @ block
+        square += proportions[a:b] @ block**2
     return total, square
 
 
-def _some_rows(count: int, most: int) -> Indices:
+def _subset_of_rows(count: int, limit: int) -> Indices:
     """All rows, or a fixed random subset of them."""
-    if count <= most:
+    if count <= limit:
         return np.arange(count)
-    return np.sort(np.random.default_rng(0).choice(count, size=most, replace=False))
+    return np.sort(np.random.default_rng(0).choice(count, size=limit, replace=False))
 
 
-def _places(X: Floats, w: Array, most: int) -> tuple[Array, Array]:
-    """The distinct points of a subsample, and the weight at each."""
-    rows = _some_rows(len(X), most)
-    places, which = np.unique(X[rows].astype(np.float64), axis=0, return_inverse=True)
-    if len(places) < 2:
+def _distinct_points(X: Floats, w: Array, limit: int) -> tuple[Array, Array]:
+    """The distinct points of a subsample, and their total weights."""
+    rows = _subset_of_rows(len(X), limit)
+    distinct, inverse = np.unique(X[rows].astype(np.float64), axis=0, return_inverse=True)
+    if len(distinct) < 2:
         raise ValueError(
-            f"a bandwidth cannot be found from the data: all {len(rows)} points looked at coincide; give the bandwidth as a number"
+            f"a bandwidth cannot be found from the data: all {len(rows)} points used coincide; give the bandwidth as a number"
         )
-    return places, np.asarray(np.bincount(which.reshape(-1), weights=w[rows]), np.float64)
+    return distinct, np.asarray(np.bincount(inverse.reshape(-1), weights=w[rows]), np.float64)
 
 
 def _quantile(values: Floats, w: Array, q: float) -> float:
-    """The value up to which the share q of the weight lies; halfway to the next where the share ends exactly there.
+    """The weighted quantile at probability q, or the midpoint to the next value if the cumulative weight is exactly q.
 
-    NumPy's "averaged_inverted_cdf", for any weights.
+    This is "averaged_inverted_cdf" of NumPy, for any weights.
     """
     if w.strides == (0,) or np.all(w == w[0]):
         return float(np.quantile(values, q, method="averaged_inverted_cdf"))
     order = np.argsort(values, kind="stable")
     v, ends = np.asarray(values, np.float64)[order], np.cumsum(w[order])
-    # where rounding, which differs from one scale of the weights to the next, would decide on which side of a step this is
-    slack = ends[-1] * max(ENDS_THERE, 4 * float(np.finfo(np.float64).eps) * len(v))
+    # rounding depends on the scale of the weights, so it must not decide the side of a step
+    slack = ends[-1] * max(STEP_TOLERANCE, 4 * float(np.finfo(np.float64).eps) * len(v))
     low = np.searchsorted(ends, q * ends[-1] - slack)
     high = min(np.searchsorted(ends, q * ends[-1] + slack, side="right"), len(v) - 1)
     return float(v[low] + (v[high] - v[low]) * 0.5)
 
 
-def _found(value: float, rule: str, why_not: str) -> float:
+def _require_positive(value: float, rule: str, why_not: str) -> float:
     if not value > 0:
         raise ValueError(f"{rule} finds no bandwidth above 0: {why_not}; give the bandwidth as a number or use another rule")
     return value

@@ -104,12 +104,12 @@ class FrequencyLadders:
         densities: dict[tuple[int, float], Array] = {}
         for steps in range(1 - rungs, rungs):
             ratios = np.unique([climbed[j] / climbed[j - steps] for j in range(max(0, steps), min(rungs, rungs + steps))])
-            proposals = np.empty((len(starts), len(ratios), len(climbing)))
+            by_start = np.empty((len(starts), len(ratios), len(climbing)))
             for a, b in blocks(len(climbing), max(1, BLOCK_ENTRIES // (spectrum.dimension * len(starts) * len(ratios)))):
                 scaled = (climbing[a:b] / origins * 2.0**steps)[:, None] + rest[a:b] * ratios[:, None, None]
                 values = spectrum.proposal_log_density(scaled.reshape(-1, spectrum.dimension))
-                proposals[:, :, a:b] = values.reshape(len(starts), len(ratios), -1)
-            densities.update(((steps, ratio), proposals[:, i]) for i, ratio in enumerate(ratios))
+                by_start[:, :, a:b] = values.reshape(len(starts), len(ratios), -1)
+            densities.update(((steps, ratio), by_start[:, i]) for i, ratio in enumerate(ratios))
         log_weights = np.empty((len(climbing), rungs))
         for j in range(rungs):
             proposals = np.stack([densities[j - i, climbed[j] / climbed[i]] for i in range(rungs)], axis=1).reshape(len(s), -1)

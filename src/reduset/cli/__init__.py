@@ -1,8 +1,10 @@
 """The `reduset` command: reads files, calls the library, writes files, and prints the result.
 
 A command is a class in a file of its subject (`compress`, `drift`, …); `entry` imports them all. Nothing heavy is imported before a
-command runs. Exit codes: 0 done; 1 an internal error; 2 an invalid request, explained in one line; 3 the tolerance was not reached;
-4 drift was detected, with --fail; 130 interrupted.
+command runs.
+
+Exit codes: 0 done. 1 an internal error. 2 an invalid request, explained in one line. 3 the tolerance was not reached. 4 drift was
+detected, with --fail. 130 interrupted.
 
 May import: every package; none imports this one.
 """

@@ -1,8 +1,8 @@
 """The app: a class becomes a command, its fields become options, and docstrings and registries complete its help.
 
-An option without a help text has that of the parameter of the same name in the functions that the command calls. ``{name}`` in a
-text stands for the names of a registry. Both are looked up only when the help of a command is printed, because they import the
-library.
+An option without a help text uses the description of the parameter with its name, in the functions that the command calls.
+``{name}`` in a text is replaced by the names in a registry. Both imports happen only when the help of a command is printed, because
+the library is large.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from reduset.kernels import listed
 
 Request = TypeVar("Request")
 
-Usage: Any = typer.BadParameter.__bases__[0]  # click's base class of usage errors, or that of the copy in typer
-DONE, REFUSED, NOT_REACHED, DRIFT, INTERRUPTED = 0, 2, 3, 4, 130  # 1 is the code of an uncaught exception
+Usage: Any = typer.BadParameter.__bases__[0]  # the base class of usage errors, in click or in the copy in typer
+DONE, INVALID, NOT_REACHED, DRIFT, INTERRUPTED = 0, 2, 3, 4, 130  # 1 is the code of an uncaught exception
 REGISTRIES = {
     "formats": "reduset.io:usual_suffixes",
     "kernels": "reduset.kernels:FAMILIES",
@@ -37,7 +37,7 @@ REGISTRIES = {
 app = typer.Typer(
     name="reduset",
     help="Replace many rows by a few weighted ones, and measure the error.",
-    rich_markup_mode=None,  # frames would leave 17 columns for the help of an option in a narrow terminal
+    rich_markup_mode=None,  # with frames, a narrow terminal has 17 columns for the help of an option
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
 )
@@ -59,11 +59,11 @@ def _root(
     """Replace many rows by a few weighted ones, and measure the error."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
-        raise typer.Exit(REFUSED)
+        raise typer.Exit(INVALID)
 
 
 class _Command(TyperCommand):
-    """A command whose help is completed from docstrings and registries."""
+    """A command with help from docstrings and registries."""
 
     calls: tuple[str, ...] = ()
 
@@ -116,12 +116,12 @@ def _as_help(kind: str, text: str) -> str:
 
 @dataclass_transform(kw_only_default=True)
 def command(example: str, *calls: str) -> Callable[[type[Request]], type[Request]]:
-    """Make a class a command: its docstring is the help, its fields the arguments and options, before those of its bases.
+    """Make a class a command. Its docstring is the help. Its fields, then those of its bases, are the arguments and options.
 
     Parameters
     ----------
-    example : arguments of an example, for the help
-    calls : "module:name" of functions and classes that document options without a help text
+    example : Arguments of an example, for the help.
+    calls : Functions and classes, "module:name", that document options without a help text.
     """
 
     def register(kind: type[Request]) -> type[Request]:

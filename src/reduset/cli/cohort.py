@@ -22,7 +22,7 @@ POOLED_ROWS = 10_000  # of each sample, for the covariance
 
 @command("patients/*.csv --groups groups.csv --report cohort.html -o distances.csv", "reduset.cohort:CohortMap")
 class CohortCommand(o.Reading, o.Seeded, o.Writing):
-    """Map samples, one a file or one a label: distances between them, and a map on which similar samples are close.
+    """Map samples, one for each file or label: distances between samples, and a map on which similar samples are close.
 
     To compare groups of patients by the populations of their cells, use reduset study.
     """
@@ -56,7 +56,7 @@ class CohortCommand(o.Reading, o.Seeded, o.Writing):
         inputs = [*self.data, *([] if self.groups is None else [self.groups])]
         written = targets.check_all((self.output, targets.rows(), inputs), (self.report, targets.HTML, inputs))
         if not written and not self.json:
-            raise ValueError("nothing would be kept: give --output for the distances, --report for a report, or --json")
+            raise ValueError("no output is set: give --output for the distances, --report for a report, or --json")
         tables = io.read_bags(self.data, group_column=self.group_column, **self.reading())
         if len(tables) < 2:
             raise ValueError(f"a cohort needs at least 2 samples, got {', '.join(tables)}; name more files, or a --group-column")
@@ -131,10 +131,10 @@ def _precision(cohort: CohortMap) -> str:
     if cohort.distance != "kl":
         return f"error at most {cohort.errors_.max():.2g}"
     compressions = cohort.compressions_ or ()
-    sizes = {each.size for each in compressions}
-    error = max(each.certificate.relative_error for each in compressions)
+    sizes = {small.size for small in compressions}
+    error = max(small.certificate.relative_error for small in compressions)
     pieces = f"{'' if len(sizes) == 1 else 'up to '}{max(sizes):,} {cohort.pieces_}"
-    return f"standard error at most {cohort.errors_.max():.2g}; {pieces} a sample, error at most {percent(error)}"
+    return f"standard error at most {cohort.errors_.max():.2g}; {pieces} per sample, error at most {percent(error)}"
 
 
 def _groups(path: Path, names: list[str]) -> list[str | None]:

@@ -1,4 +1,4 @@
-"""`reduset compress`: reads files, writes a model of few weighted atoms or components, and reports its error."""
+"""`reduset compress`: reads files, writes a model of weighted atoms or components, and reports its error."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 DEFAULT_TOL = 0.01  # at a given bandwidth
 ATOMS = "atoms"
 WORK = 4, 24  # bytes of working memory for each number and each row, as in docs/scaling.md
-LISTED_GROUPS, LISTED_COLUMNS = 12, 24  # that are named in a line
+LISTED_GROUPS, LISTED_COLUMNS = 12, 24  # groups and columns that a line names
 NOTED_DIFFERENCE = 0.05  # of the peak of a column's density
 
 
@@ -32,7 +32,7 @@ NOTED_DIFFERENCE = 0.05  # of the peak of a column's density
     "reduset.compression:compress",
 )
 class CompressCommand(o.Reading, o.Seeded, o.Writing):
-    """Approximate the density of the rows of files by few weighted atoms or components, and report the error.
+    """Approximate the density of the rows of files by weighted atoms or components, and report the error.
 
     The result is a model for other commands. For a smaller table, use reduset sketch.
     """
@@ -59,7 +59,7 @@ class CompressCommand(o.Reading, o.Seeded, o.Writing):
     weight_column: o.Weight = None
     group_column: Annotated[
         str | None,
-        typer.Option("--group-column", help="Labels; each group gets atoms of its own and keeps its proportion exactly."),
+        typer.Option("--group-column", help="Labels of groups. Each group has its own atoms and keeps its proportion exactly."),
     ] = None
     whiten: o.Whiten = False
     transform: o.AutoTransform = None
@@ -73,8 +73,8 @@ class CompressCommand(o.Reading, o.Seeded, o.Writing):
         str | None,
         typer.Option(
             "--weights",
-            help="{weightings}, or own (of the selector). simplex: the best non-negative ones, the default without --bandwidth. "
-            "free: those of the smallest error, possibly negative, the default with --bandwidth.",
+            help="{weightings}, or own (of the selector). simplex: the best non-negative weights, the default without --bandwidth. "
+            "free: the smallest error, possibly with negative weights, the default with --bandwidth.",
         ),
     ] = None
     refine: Annotated[bool, typer.Option("--refine", help="Move the atoms to lower the error.")] = False
@@ -131,7 +131,7 @@ class CompressCommand(o.Reading, o.Seeded, o.Writing):
                 raise ValueError(f"--{name.replace('_', '-')} needs --stream, which reads batch by batch; add --stream, or omit it")
 
     def _check_pieces(self) -> None:
-        """Raise an error for options that do not go with --pieces."""
+        """Raise an error for options that --pieces does not support."""
         from reduset import _validate
         from reduset.compression import PIECE_HINTS, PIECES
 
@@ -161,7 +161,7 @@ class CompressCommand(o.Reading, o.Seeded, o.Writing):
         full = KernelMean.from_samples(table.values, small.mean.kernel, table.weights)
         notes = list(table.notes)
         if self.group_column is not None and self.searches:
-            notes.append("the bandwidth is the resolution of all rows together; the error there differs between groups")
+            notes.append("the bandwidth is the resolution of all rows together; the error at this bandwidth differs between groups")
         notes += above_random_rows(self, small)
         differences = column_differences(full, small.mean)
         notes += _large_differences(differences, table.columns)
@@ -221,9 +221,9 @@ def applied_transform(transform: Any, columns: Sequence[str], scales: Mapping[st
 def write(
     request: CompressCommand, table: Table | Batches, rows: Any, notes: list[str], make: Callable[[dict[str, Any]], Model]
 ) -> list[str]:
-    """Write the model and the report together; the notes, with those on the model.
+    """Write the model and the report together, and return the notes, including notes on the model.
 
-    ``rows`` are those of the table, or a sample of them; ``make`` makes the model from a description of its origin.
+    ``rows`` are the rows of the table, or a sample of them. ``make`` makes the model from a description of its origin.
     """
     from reduset import _archive
 
@@ -245,7 +245,7 @@ def write(
 
 
 def _large_differences(differences: Any, columns: Sequence[str]) -> list[str]:
-    """A note on columns whose density differs clearly from that of all rows, the largest difference first."""
+    """A note on columns with a marginal density that differs from all rows by more than 5 %, the largest difference first."""
     large = [k for k in (-differences).argsort(kind="stable").tolist() if differences[k] > NOTED_DIFFERENCE]
     if not large:
         return []
@@ -258,7 +258,7 @@ def _large_differences(differences: Any, columns: Sequence[str]) -> list[str]:
 
 
 def above_random_rows(request: CompressCommand, small: Compression) -> list[str]:
-    """A note if the error is certified to be above that of random rows, with a better call."""
+    """A note if random rows have a smaller error, with a better call."""
     from reduset.compression import above_random_rows
 
     comparison = above_random_rows(small)

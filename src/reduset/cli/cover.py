@@ -45,7 +45,7 @@ class CoverCommand(o.Threaded, o.Writing):
         from reduset.covers import METRICS, cover
 
         if self.size is None and self.radius is None:
-            raise ValueError("--size or --radius must be given: the number of rows, or their largest distance to a chosen one")
+            raise ValueError("--size (the number of rows) or --radius (the largest distance to a chosen row) must be given")
         _validate.one_of(self.metric, "--metric", METRICS)
         inputs = [self.data, *([] if self.start is None else [self.start])]
         written = targets.check_all((self.output, targets.rows(), inputs), (self.assignments, targets.rows(), inputs))
@@ -61,7 +61,7 @@ class CoverCommand(o.Threaded, o.Writing):
                 progress=shown,
             )
         kept, counts = np.concatenate([chosen.start, chosen.indices]), chosen.counts[len(chosen.start) :]
-        distances = np.where(np.isinf(chosen.distances), np.nan, chosen.distances)  # the first has none
+        distances = np.where(np.isinf(chosen.distances), np.nan, chosen.distances)  # the first row has no distance
         with _archive.together():
             targets.write_columns(self.output, {ROW: chosen.indices, "distance": distances, "count": counts})
             if self.assignments is not None:

@@ -1,4 +1,4 @@
-"""`reduset demo`: the three verbs, and a photograph's pixels sketched, compressed and cut into segments, with reports."""
+"""`reduset demo`: sketch and compress the pixels of a photograph, cut it into segments, and write reports."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from reduset.cli.app import DONE, command
 
 SIZE = 1000
 COLUMNS = ("across", "red", "green", "blue", "down")  # the report begins with the first two
-SPATIAL = 0.5  # the longer side in units where colours go from 0 to 1
+SPATIAL = 0.5  # length of the longer side, in units in which colours are from 0 to 1
 TOL = 0.05
 LIBRARIES = ("PIL", "pyarrow", "plotly")
 VERBS = (
@@ -30,7 +30,7 @@ FILES = ("photograph.jpg", "pixels.parquet", "small.npz", "small.html", "segment
 class DemoCommand(o.Writing):
     """Sketch and compress the 273,280 pixels of a photograph, cut it into segments, and write the reports."""
 
-    folder: Annotated[Path, typer.Option("--folder", help="The folder of the files; it is made if necessary.")] = Path("out")
+    folder: Annotated[Path, typer.Option("--folder", help="The folder of the files. It is created if necessary.")] = Path("out")
     crop: Annotated[bool, typer.Option("--crop", help="Use a part of the photograph, which is faster.")] = False
 
     def run(self) -> int:
@@ -63,7 +63,7 @@ class DemoCommand(o.Writing):
         size = min(SIZE, len(X) // 20)
         with messages.progress(self.silent) as shown:
             rows = sketch(io.Table(X, COLUMNS, in_one_unit=True), size, rng=0, progress=shown)
-            compress(X[::20], size=32, tol=0.5, rng=0)  # compiles, so that the time printed below is that of later runs
+            compress(X[::20], size=32, tol=0.5, rng=0)  # so that the time printed below has no compilation
             small = compress(X, size=size, tol=TOL, rng=0, progress=shown)
             segments = segment(image, 0.1, random_state=0, min_size=50, progress=shown)
         made = Model.of(KernelMean.from_samples(X, small.mean.kernel), small, COLUMNS, about)

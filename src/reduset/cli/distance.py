@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from reduset.mixture import SmallMean
     from reduset.model import Model
 
-# A weighted sum of squared normal variables with mean 1 exceeds 1.96² with probability at most 0.05, whatever the weights (Székely
-# and Bakirov 2003). Under the null hypothesis the squared distance of two large samples, divided by its mean, is such a sum.
+# A weighted sum of squared normal variables with mean 1 exceeds 1.96² with probability at most 0.05, for any weights (Székely and
+# Bakirov 2003). Under the null hypothesis the squared distance of two large samples, divided by its mean, is such a sum.
 QUANTILE_RATIO = 1.96
 
 Sample = Annotated[Path, typer.Argument(help="A model, or a file of rows.")]
@@ -28,8 +28,8 @@ Sample = Annotated[Path, typer.Argument(help="A model, or a file of rows.")]
 class DistanceCommand(o.Reading, o.Threaded, o.Answering):
     """The distance of two kernel means (maximum mean discrepancy), compared with its distribution under the null hypothesis.
 
-    A model has its own kernel, columns and transform; two models, of atoms or of components, must have the same kernel. Two files
-    of rows take these from the options.
+    A model has its own kernel, columns and transform. Two models, of atoms or of components, must have the same kernel. For two
+    files of rows, options set these.
     """
 
     a: Sample
@@ -43,7 +43,7 @@ class DistanceCommand(o.Reading, o.Threaded, o.Answering):
         loaded = [_model(path) for path in (self.a, self.b)]
         models = [model for model in loaded if model is not None]
         if models and self.scales is not None:
-            raise ValueError(f"--scales goes with rows, and a model has its own units; omit it, got {self.scales}")
+            raise ValueError(f"--scales needs rows, since a model has its own units; omit it, got {self.scales}")
         if len(models) == 2:
             _check_comparable(self.a, self.b, *models)
         means, notes = self._means(loaded)
@@ -84,16 +84,16 @@ class DistanceCommand(o.Reading, o.Threaded, o.Answering):
         from reduset.mean import KernelMean
         from reduset.mixture import ComponentMean, as_density
 
-        model = next((each for each in loaded if each is not None), None)
+        model = next((one for one in loaded if one is not None), None)
         reading = self.reading() if model is None else self.reading() | o.reading_of(model)
-        paths = [path for path, each in zip((self.a, self.b), loaded, strict=True) if each is None]
+        paths = [path for path, one in zip((self.a, self.b), loaded, strict=True) if one is None]
         bags = io.read_bags(paths, **reading) if paths else {}  # the same columns of both
         tables = iter(bags.values())
         kernel: Any = None if model is None else model.mean.kernel
         means: list[SmallMean] = []
-        for each in loaded:
-            if each is not None:
-                means.append(each.mean)
+        for one in loaded:
+            if one is not None:
+                means.append(one.mean)
                 continue
             table = next(tables)
             if kernel is None:  # a bandwidth rule is applied to the first sample
@@ -124,7 +124,7 @@ def _error(model: Model, mean: SmallMean) -> float:
 
 
 def _effective_rows(mean: SmallMean, model: Model | None) -> float:
-    """(Σw)²/Σw², the number of rows of equal weight with the same sampling error; of a model, its number of rows."""
+    """(Σw)²/Σw², the number of equally weighted rows with the same sampling error. For a model, its number of rows."""
     if model is not None:
         return float(model.n_samples)
     proportions = mean.magnitudes / mean.magnitudes.sum()
@@ -132,7 +132,7 @@ def _effective_rows(mean: SmallMean, model: Model | None) -> float:
 
 
 def _expected_distance(means: list[SmallMean], norms: list[float], rows: list[float]) -> float:
-    """√E‖f − f'‖² for two samples of one distribution: E‖f − μ‖² = (C − ‖μ‖²)/n, and E‖f‖² is ‖μ‖² plus that."""
+    """√E‖f − f'‖² for two samples of one distribution: E‖f − μ‖² = (C − ‖μ‖²)/n, and E‖f‖² = ‖μ‖² + E‖f − μ‖²."""
     from reduset.kernels import exponential
 
     square = 0.0

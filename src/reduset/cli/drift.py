@@ -1,7 +1,7 @@
 """`reduset drift`: whether new rows have the distribution of a reference, and where and in which columns they differ.
 
-A reference is a test that was kept, a model, or rows. One that was made by the command has its columns, transforms and categories,
-and new rows are read with these.
+A reference is a stored test, a model, or rows. A reference of the command stores columns, transforms and categories, and new rows
+are read with these.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from reduset.drift import DriftTest
     from reduset.io import Table
 
-KEPT = "reduset.DriftTest"  # the kinds of its files begin with this
+KEPT = "reduset.DriftTest"  # the start of the kinds of its files
 FIXED = ("columns", "transform", "encode")  # options that a reference of the command has determined
 SETTINGS = ("transform", "compensate", "encode")  # of reading, that a reference keeps
 ARRAYS = (".npy", ".npz")
@@ -129,10 +129,10 @@ class Reference:
     Attributes
     ----------
     test : DriftTest
-    reading : arguments of `reduset.io.read`
-    about : the origin, and the settings of reading
-    kept : whether it was loaded from a file of a test
-    notes : of reading its rows
+    reading : Arguments of `reduset.io.read`.
+    about : Origin, and settings of reading.
+    kept : Whether it was loaded from a file of a test.
+    notes : Notes on reading its rows.
     """
 
     test: DriftTest
@@ -142,7 +142,7 @@ class Reference:
     notes: tuple[str, ...] = ()
 
     def rows(self, table: Table) -> Any:
-        """New rows as the test takes them: with names if both tables have them, else by position."""
+        """New rows for the test. Columns have names if both tables have them, and positions otherwise."""
         return table if self.test.reference_.named and not _is_nameless(table) else table.values
 
     def reading_of(self, paths: Sequence[Path]) -> dict[str, Any]:
@@ -193,11 +193,9 @@ def _test(options: ReferenceOptions, scales: Any, alpha: float | None, no_rows: 
 
 
 def _check_free(options: ReferenceOptions, made: Sequence[str] = (), known: bool = True) -> None:
-    """Raise an error for options that the reference has determined: rows read in another way would be drift."""
+    """Raise an error for options that the reference determines. Rows read in another way would appear as drift."""
     for name in [*made, *(name for name in FIXED if known and getattr(options, name))]:
-        raise ValueError(
-            f"--{name} goes with rows, and {options.reference} has its own; omit it, or give the rows of the reference"
-        )
+        raise ValueError(f"--{name} needs rows, since {options.reference} has its own; omit it, or give the rows of the reference")
 
 
 def _settings(reading: dict[str, Any]) -> dict[str, Any]:
@@ -205,7 +203,7 @@ def _settings(reading: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_nameless(table: Table) -> bool:
-    """Whether the names of columns are their positions, as those of plain arrays are."""
+    """Whether the names of columns are their positions, as in plain arrays."""
     return _are_arrays(table.sources) and list(table.columns) == [f"x{k}" for k in range(len(table.columns))]
 
 

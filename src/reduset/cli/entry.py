@@ -1,8 +1,8 @@
-"""The way in and out of the command: exit codes, errors in one line, and interrupts.
+"""Start and end of the command: exit codes, errors in one line, and interrupts.
 
 Python drops an exception that is raised in a callback of a weak reference or in a finaliser, and with it an interrupt. So an
-interrupt is raised again every `AGAIN` seconds until the command ends. It waits, for at most `LONGEST_IMPORT` seconds, while a
-module is imported or LLVM compiles: compiled modules turn it into another error, and callbacks of LLVM drop it.
+interrupt is raised again every `REPEAT` seconds until the command ends. While a module is imported or LLVM compiles, it waits for
+at most `LONGEST_IMPORT` seconds. Compiled modules would turn it into another error, and callbacks of LLVM would drop it.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from reduset.cli import messages
 from reduset.cli import sketch, compress, cover, cohort, study, segment, models, distance, drift, watch, demo  # noqa: F401
 
 # isort: on
-from reduset.cli.app import DONE, INTERRUPTED, REFUSED, Usage, app
+from reduset.cli.app import DONE, INTERRUPTED, INVALID, Usage, app
 
-STOPPED = "interrupted; nothing half-written was left"
-AGAIN = 1.0  # seconds
-LONGEST_IMPORT, LOOK_AGAIN = 10.0, 0.05
+STOPPED = "interrupted; no incomplete files remain"
+REPEAT = 1.0  # seconds
+LONGEST_IMPORT, RETRY = 10.0, 0.05
 LLVM = f"{os.sep}llvmlite{os.sep}"
 SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")  # Windows has no SIGHUP
 IGNORED = (signal.SIG_IGN, None)  # as set by nohup, or by code that is not Python
@@ -48,19 +48,19 @@ def main(arguments: list[str] | None = None) -> None:
         sys.stdout.flush()
     except OSError as error:
         _drop_output()
-        if code != REFUSED and not isinstance(error, BrokenPipeError):
+        if code != INVALID and not isinstance(error, BrokenPipeError):
             messages.note(f"error: {one_line(error)}")
-            code = REFUSED
+            code = INVALID
     with contextlib.suppress(OSError):
         sys.stderr.flush()
-    os._exit(code)  # a normal exit takes a third of a second, to free what LLVM holds
+    os._exit(code)  # a normal exit takes 0.3 s to free the memory of LLVM
 
 
 def run(arguments: list[str] | None = None) -> int:
     """Run the command; the exit code."""
     warnings.showwarning = _show_warning
     try:
-        with interruptible():  # partial files are removed on the way out
+        with interruptible():  # partial files are removed before it ends
             code: Any = app(arguments, prog_name="reduset", standalone_mode=False)
         if code == INTERRUPTED:
             messages.note(STOPPED)
@@ -69,7 +69,7 @@ def run(arguments: list[str] | None = None) -> int:
         return ending.exit_code
     except Usage as error:
         help_command = f"{error.ctx.command_path} --help" if error.ctx is not None else "reduset --help"
-        return _refused(f"{' '.join(error.format_message().split())} (see {help_command})")
+        return _invalid(f"{' '.join(error.format_message().split())} (see {help_command})")
     except (typer.Abort, KeyboardInterrupt):
         messages.note(STOPPED)
         return INTERRUPTED
@@ -79,23 +79,23 @@ def run(arguments: list[str] | None = None) -> int:
         _drop_output()  # the reader of the pipe has closed it, as `head` does
         return DONE
     except MemoryError:
-        return _refused("not enough memory; choose fewer columns (--columns) or fewer atoms (--size)")
+        return _invalid("not enough memory; choose fewer columns (--columns) or fewer atoms (--size)")
     except (ValueError, TypeError, OSError, ImportError, RuntimeError) as error:
         if was_interrupt(error):
             messages.note(STOPPED)
             return INTERRUPTED
         if isinstance(error, RuntimeError) or os.environ.get("REDUSET_TRACEBACK"):
             raise
-        return _refused(one_line(error))
+        return _invalid(one_line(error))
 
 
-def _refused(message: str) -> int:
+def _invalid(message: str) -> int:
     messages.note(f"error: {message}")
-    return REFUSED
+    return INVALID
 
 
 def was_interrupt(error: BaseException | None) -> bool:
-    """Whether Python made an error of an interrupt, such as "Error calling __set_name__" with the interrupt as its cause."""
+    """Whether an error has an interrupt as its cause, such as "Error calling __set_name__"."""
     checked: set[int] = set()
     while error is not None and id(error) not in checked:
         if isinstance(error, KeyboardInterrupt):
@@ -126,7 +126,7 @@ def _show_warning(
 
 @contextlib.contextmanager
 def interruptible() -> Iterator[None]:
-    """Raise a KeyboardInterrupt inside for any of the signals that ask for an end."""
+    """Raise a KeyboardInterrupt inside for any of the signals that end a program."""
     numbers = [getattr(signal, name) for name in SIGNALS if hasattr(signal, name)]
     if hasattr(signal, "setitimer"):
         numbers.append(signal.SIGALRM)
@@ -136,7 +136,7 @@ def interruptible() -> Iterator[None]:
     try:
         yield
     finally:
-        _again(0.0)
+        _repeat(0.0)
         _interrupts.clear()
         for number, handler in before.items():
             signal.signal(number, handler)
@@ -145,15 +145,15 @@ def interruptible() -> Iterator[None]:
 def _interrupt(number: int, frame: Any) -> None:
     _interrupts.append(time.monotonic())
     if hasattr(signal, "setitimer") and must_not_interrupt(frame) and time.monotonic() - _interrupts[0] < LONGEST_IMPORT:
-        _again(LOOK_AGAIN)
+        _repeat(RETRY)
         return
-    _again(AGAIN)
+    _repeat(REPEAT)
     if not isinstance(sys.exception(), KeyboardInterrupt):  # partial files are being removed
         raise KeyboardInterrupt
 
 
 def must_not_interrupt(frame: Any) -> bool:
-    """Whether a frame is inside an import, or inside llvmlite, whose callbacks from LLVM print an exception and drop it."""
+    """Whether a frame is inside an import or inside llvmlite. Callbacks from LLVM print an exception and drop it."""
     while frame is not None:
         file = frame.f_code.co_filename
         if file.startswith("<frozen importlib") or LLVM in file:
@@ -162,6 +162,6 @@ def must_not_interrupt(frame: Any) -> bool:
     return False
 
 
-def _again(seconds: float) -> None:
+def _repeat(seconds: float) -> None:
     if hasattr(signal, "setitimer"):
         signal.setitimer(signal.ITIMER_REAL, seconds)

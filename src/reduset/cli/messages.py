@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from reduset.io import Table
 
 NARROW = 60  # columns of a terminal
-LISTED_UNITS = 4  # columns whose scale is printed
-WAYS_OUT = {  # Python in messages of the library, and the options that do the same
+LISTED_UNITS = 4  # columns with a printed scale
+WAYS_OUT = {  # Python in messages of the library, and the equivalent options
     "use sketch(data, size)": "use reduset sketch",
     "identifiers='keep' uses it": "name it in --columns to use it",
     "identifiers='keep' uses them": "name them in --columns to use them",
@@ -60,7 +60,7 @@ def progress(quiet: bool = False, noun: str | None = None) -> Iterator[ShowProgr
         TextColumn("left"),
         TimeRemainingColumn(),
     ]
-    if console.width < NARROW:  # the remaining time alone
+    if console.width < NARROW:  # only the remaining time
         parts = [parts[0], *parts[4:]]
     bars = Progress(*parts, console=console, transient=True)
     tasks: dict[str, Any] = {}
@@ -81,7 +81,7 @@ def progress(quiet: bool = False, noun: str | None = None) -> Iterator[ShowProgr
 
 
 def as_options(text: str) -> str:
-    """A message of the library with options in place of Python arguments."""
+    """A message of the library, with Python arguments replaced by options."""
     for python, option in WAYS_OUT.items():
         text = text.replace(python, option)
     return re.sub(r"\b(clean|missing|pieces)='([\w-]+)'", r"--\1 \2", text)
@@ -108,7 +108,7 @@ def note(text: str, quiet: bool = False) -> None:
 
 
 def notes_of(tables: Mapping[str, Table]) -> list[str]:
-    """The notes of tables: once if all have the same, else with the name of the table."""
+    """The notes of tables. Different notes begin with the name of the table."""
     notes = {name: table.notes for name, table in tables.items()}
     if len(set(notes.values())) == 1:
         return list(next(iter(notes.values())))

@@ -1,4 +1,4 @@
-"""`reduset info`, `evaluate` and `report`: what a model holds, its values at new rows, and its report."""
+"""`reduset info`, `evaluate` and `report`: the contents of a model, its values at new rows, and its report."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class InfoCommand(o.Answering):
 class EvaluateCommand(o.Threaded, o.Writing):
     """Evaluate a model at every row, with the columns and the transform that it was made with.
 
-    The column `value` is f, `log_density` the logarithm of the density that f is a multiple of, if it is one.
+    The column `value` is f. If f is a multiple of a density, the column `log_density` is the logarithm of this density.
     """
 
     model: o.ModelFile

@@ -1,4 +1,4 @@
-"""Options that several commands share, and their values as the library takes them."""
+"""Options of several commands, and their values as arguments of the library."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def reading_of(model: Model) -> dict[str, Any]:
 
 
 def given(**options: Any) -> dict[str, Any]:
-    """The options that are not None."""
+    """The options with a value."""
     return {name: value for name, value in options.items() if value is not None}
 
 
@@ -152,7 +152,7 @@ def transform_of(texts: list[str] | None) -> Any:
 
 
 def number_or_rule(text: str | None) -> float | str | None:
-    """A bandwidth as the library takes it."""
+    """A bandwidth as an argument of the library."""
     try:
         return None if text is None else float(text)
     except ValueError:
@@ -160,7 +160,7 @@ def number_or_rule(text: str | None) -> float | str | None:
 
 
 def scales_of(text: str | None, whiten: bool, in_one_unit: bool) -> Any:
-    """Scales of columns as the library takes them: a rule, numbers, or None for none."""
+    """Scales of columns as an argument of the library: a rule, numbers, or None for none."""
     from reduset.bandwidth import SCALES
 
     if text is None:
@@ -202,7 +202,7 @@ def covariance_of(values: Any, weights: Any = None) -> Any:
 
 
 def are_images(files: Sequence[Any]) -> bool:
-    """Whether rows are pixels, whose columns have one unit."""
+    """Whether rows are pixels, with columns in one unit."""
     return any(Path(name).suffix.lower() in targets.IMAGE for name in files)
 
 

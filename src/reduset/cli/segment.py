@@ -1,4 +1,4 @@
-"""`reduset segment`: an image cut into segments of one colour."""
+"""`reduset segment`: cut an image into segments of one colour."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class SegmentCommand(o.Seeded, o.Writing):
     spatial: float = 1.0
     min_size: int = 1
     size: Annotated[int | None, typer.Option("--size", "-m", help="Number of atoms of the density of the pixels.")] = None
-    tol: Annotated[float | None, typer.Option("--tol", help="The largest relative error of that density.")] = None
+    tol: Annotated[float | None, typer.Option("--tol", help="The largest relative error of the density of the pixels.")] = None
     report: o.Report = None
 
     def run(self) -> int:

@@ -1,4 +1,4 @@
-"""`reduset sketch`: files in, rows or cells that represent all others out, each with its weight."""
+"""`reduset sketch`: choose rows or cells of files that represent all others, each with a weight."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ class SketchCommand(o.Reading, o.Seeded, o.Writing):
         typer.Option(
             "--rep",
             help="Coordinates of the cells of an .h5ad: a key of obsm, or X. By default X_pca; without it X if it has at most 50 "
-            "columns, else a truncated SVD of X.",
+            "columns, otherwise a truncated SVD of X.",
         ),
     ] = None
     sample_key: Annotated[
         str | None,
-        typer.Option("--sample-key", help="The column of samples or batches: each has rows of its own and keeps its proportion."),
+        typer.Option("--sample-key", help="The column of samples or batches. Each is sketched separately, with its proportion."),
     ] = None
     quotas: str = "square root"
     coverage: float | None = None
@@ -136,7 +136,7 @@ class SketchCommand(o.Reading, o.Seeded, o.Writing):
         for name in ("columns", "weight_column", "transform", "key", "encode", "scales"):
             if getattr(self, name):
                 option = f"--{name.replace('_', '-')}"
-                raise ValueError(f"{option} is for rows, and {self.output} holds cells as they are; use --rep, or write rows")
+                raise ValueError(f"{option} is for rows, and {self.output} holds unchanged cells; use --rep, or write rows")
         if not self.calibrate:
             raise ValueError(f"--no-calibrate is for rows, and {self.output} holds cells; omit it, or write rows")
 

@@ -1,8 +1,8 @@
 """`reduset compress --stream`: rows of files, batch by batch, into a compressor that reads each once in bounded memory.
 
-A checkpoint keeps the state of the compressor, all options, the number of rows that were read, and how many of these were omitted.
-The same command resumes from it; its result is that of a run without a break. A checkpoint of other options, or of files whose size
-or time of change differs, raises an error.
+A checkpoint keeps the state of the compressor, all options, the number of rows that were read, and the number of omitted rows. The
+same command resumes from it, with the same result as a run without a break. A checkpoint of other options, or of files with another
+size or time of change, raises an error.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from reduset.stream import StreamCompressor
 
 MEDIAN = "median"  # the default bandwidth
-GOALS = ("tol", "plateau", "max_size")  # that --size replaces
+GOALS = ("tol", "plateau", "max_size")  # options that --size replaces
 CHECKPOINT_SECONDS = 30.0
 COMMAND = "reduset compress --stream"
 
@@ -69,7 +69,7 @@ def compressed(request: CompressCommand) -> tuple[Compression, KernelMean, Batch
     sample = compressor.sample()
     notes = [*batches.notes(dropped), *_first_rows(compressor, batches, request)]
     if sample.size < small.n_samples:
-        notes.append(f"marginal densities are those of {sample.size:,} random rows")
+        notes.append(f"marginal densities are estimated from {sample.size:,} random rows")
     return small, sample, batches, notes, checkpoint
 
 
@@ -102,7 +102,7 @@ def _settings(request: CompressCommand, files: list[str]) -> dict[str, Any]:
 
 
 def _begun(request: CompressCommand, table: Table) -> StreamCompressor:
-    """A compressor whose scales and covariance are those of the first rows."""
+    """A compressor with the scales and the covariance of the first rows."""
     from reduset.stream import StreamCompressor
 
     covariance = o.covariance_of(table.values, table.weights) if request.whiten else None
@@ -112,7 +112,7 @@ def _begun(request: CompressCommand, table: Table) -> StreamCompressor:
 
 
 def _first_rows(compressor: StreamCompressor, batches: Batches, request: CompressCommand) -> list[str]:
-    """Notes on what the first rows determined, because a stream is read once."""
+    """Notes on parameters that the first rows determined, because a stream is read once."""
     n, rule, notes = compressor.n_samples_seen_, o.number_or_rule(request.bandwidth or MEDIAN), []
     first = f"of the first rows, at most {compressor.buffer:,} of them"
     is_longer = n > compressor.buffer
@@ -123,7 +123,7 @@ def _first_rows(compressor: StreamCompressor, batches: Batches, request: Compres
     elif isinstance(rule, str) and is_longer:
         notes.append(f"the bandwidth is by the rule {rule!r} {first}")
     if isinstance(getattr(compressor.kernel, "scales", None), str) and is_longer:
-        notes.append(f"the scales of columns are those {first}")
+        notes.append(f"the scales of columns are the scales {first}")
     if request.whiten and n > batches.rows:
         notes.append(f"whitened by the covariance of the first {batches.rows:,} rows")
     return notes
@@ -142,12 +142,12 @@ def identities(names: Sequence[str]) -> list[list[Any]]:
 
 
 class Checkpoint:
-    """The checkpoint of a run, if one was asked for."""
+    """The checkpoint of a run, if --checkpoint is given."""
 
     def __init__(self, request: CompressCommand, settings: dict[str, Any]) -> None:
         self.path = request.checkpoint
         if self.path is not None:
-            targets.check_place(self.path, request.data)
+            targets.check_location(self.path, request.data)
             for other in (request.output, request.report):
                 if other is not None and os.path.abspath(other) == os.path.abspath(self.path):
                     raise ValueError(f"{self.path} cannot be the checkpoint and the output; give one of them another name")
@@ -157,7 +157,7 @@ class Checkpoint:
         self._written = time.monotonic()
 
     def resume(self) -> tuple[StreamCompressor | None, int]:
-        """The compressor of the checkpoint, if there is one, and how many of its rows were omitted."""
+        """The compressor of the checkpoint, if it exists, and its number of omitted rows."""
         if self.path is None or not self.path.exists():
             return None, 0
         from reduset.stream import StreamCompressor
@@ -223,10 +223,10 @@ def _option_text(value: Any) -> str:
 
 def _file_difference(before: list[list[Any]], now: list[list[Any]]) -> str:
     if len(before) != len(now):
-        return f"it reads {len(before):,} file{'s' if len(before) > 1 else ''}, and now there are {len(now):,}"
+        return f"it read {len(before):,} file{'s' if len(before) > 1 else ''}, and now the number is {len(now):,}"
     old, new = next((old, new) for old, new in zip(before, now, strict=True) if old != new)
     if old[0] != new[0]:
-        return f"it reads {old[0]}, not {new[0]}"
+        return f"it read {old[0]}, not {new[0]}"
     if old[1] != new[1]:
         return f"{new[0]} had {old[1]:,} bytes, and now has {new[1]:,}"
     return f"{new[0]} was written again since"

@@ -1,4 +1,4 @@
-"""`reduset study`: a folder of files, a panel and a table of samples in; populations and their differences between groups out."""
+"""`reduset study`: from files, a panel and a table of samples to populations and their differences between groups."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ H5AD, FCS = frozenset({".h5ad"}), frozenset({".fcs"})
     "reduset.cytometry:CohortStudy",
 )
 class StudyCommand(o.Seeded, o.Writing):
-    """Compare groups of patients: populations of cells, and which of them differ.
+    """Compare the populations of cells between groups of patients.
 
-    Files of cells are cleaned and put on common scales, one file a sample. Samples are the units of every test, never cells. For
+    Files of cells, one for each sample, are cleaned and put on common scales. Samples are the units of every test, never cells. For
     distances between samples and a map alone, use reduset cohort.
     """
 
     data: o.Data
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="An .h5ad with a row a sample: proportions, map, populations, differences."),
+        typer.Option("--output", "-o", help="An .h5ad with one row for each sample: proportions, map, populations, differences."),
     ] = None
     report: o.Report = None
     panel: Annotated[
@@ -52,7 +52,8 @@ class StudyCommand(o.Seeded, o.Writing):
     ] = None
     test: Annotated[str | None, typer.Option("--test", help="The column whose groups are compared; by default none are.")] = None
     block: Annotated[
-        str | None, typer.Option("--block", help="The column of patients: groups are compared within patients, as pairs are.")
+        str | None,
+        typer.Option("--block", help="The column of patients: groups are compared within patients, as in paired tests."),
     ] = None
     batch: Annotated[
         str | None, typer.Option("--batch", help="The column of runs: examined, and held fixed in the comparison.")
@@ -98,9 +99,7 @@ class StudyCommand(o.Seeded, o.Writing):
     cells: Annotated[
         Path | None, typer.Option("--cells", help="An .h5ad of the cells that represent all others, with weights and populations.")
     ] = None
-    fcs: Annotated[Path | None, typer.Option("--fcs", help="These cells as one .fcs file, or a folder of them, one a sample.")] = (
-        None
-    )
+    fcs: Annotated[Path | None, typer.Option("--fcs", help="These cells as one .fcs file, or a folder of one per sample.")] = None
 
     def run(self) -> int:
         """Run it; the exit code."""
@@ -118,9 +117,9 @@ class StudyCommand(o.Seeded, o.Writing):
             raise ValueError(f"--test {self.test} needs --samples, the table that has this column")
         if self.population is not None and self.gate is None:
             raise ValueError(f"--gate-name {self.population} needs --gate, the file that has it")
-        tables = [Path(each.partition("#")[0]) for each in (self.panel, self.samples, self.gate) if each is not None]
+        tables = [Path(name.partition("#")[0]) for name in (self.panel, self.samples, self.gate) if name is not None]
         inputs = [*self.data, *tables]
-        files = [each for each in inputs if not each.is_dir()]  # a report in a folder of samples is not read as a sample
+        files = [path for path in inputs if not path.is_dir()]  # a report is allowed in a folder of samples
         one = self.fcs if self.fcs is not None and self.fcs.suffix.lower() in FCS else None
         written = targets.check_all(
             (self.output, H5AD, files), (self.report, targets.HTML, files), (self.cells, H5AD, files), (one, FCS, inputs)
@@ -129,7 +128,7 @@ class StudyCommand(o.Seeded, o.Writing):
             if folder is not None:
                 targets.check_folder(folder, inputs)
         if not written and self.tables is None and self.fcs is None and not self.json:
-            raise ValueError("nothing would be kept: give --report for a report, -o for an .h5ad, --tables, or --json")
+            raise ValueError("no output is set: give --report for a report, -o for an .h5ad, --tables, or --json")
         return written
 
     def _study(self) -> CohortStudy:
@@ -183,7 +182,7 @@ class StudyCommand(o.Seeded, o.Writing):
             if self.tables is not None:
                 more += cytometry.write_tables(self.tables, study)
             if self.fcs is not None:
-                more += [each for each in cytometry.write_sketch_fcs(self.fcs, study) if each != self.fcs]
+                more += [path for path in cytometry.write_sketch_fcs(self.fcs, study) if path != self.fcs]
             if self.report is not None:
                 cytometry.write_report(self.report, study, about=messages.origin(study.samples_.sources, study.notes_))
-        return [Path(each) for each in more]
+        return [Path(path) for path in more]

@@ -31,19 +31,19 @@ def write_columns(path: Path | None, columns: dict[str, Any]) -> None:
 
 
 def check_all(*outputs: tuple[Path | None, frozenset[str], Sequence[Path]]) -> list[Path]:
-    """Check outputs, each a path, its suffixes, and the inputs that it must not overwrite; the paths that are not None."""
-    asked = [(path, suffixes, inputs) for path, suffixes, inputs in outputs if path is not None]
+    """Check outputs: a path, its suffixes, and the inputs that it must not overwrite. Returns the paths that are not None."""
+    given = [(path, suffixes, inputs) for path, suffixes, inputs in outputs if path is not None]
     first: dict[str, Path] = {}
-    for path, suffixes, inputs in asked:
+    for path, suffixes, inputs in given:
         check(path, suffixes, inputs)
         other = first.setdefault(os.path.normcase(os.path.realpath(path)), path)
         if other is not path:
-            raise ValueError(f"outputs must be different files, got {path} twice, and {other} would be lost; give one another name")
-    return [path for path, _, _ in asked]
+            raise ValueError(f"outputs must be different files, got {path} twice; give one of them another name")
+    return [path for path, _, _ in given]
 
 
 def check(path: Path, suffixes: frozenset[str], inputs: Sequence[Path] = ()) -> None:
-    """Raise an error for an output of another suffix, one that cannot be written, and one that is an input."""
+    """Raise an error for an output that has another suffix, cannot be written, or is an input."""
     suffix = path.suffix.lower()
     if suffix not in suffixes:
         raise ValueError(
@@ -52,38 +52,38 @@ def check(path: Path, suffixes: frozenset[str], inputs: Sequence[Path] = ()) -> 
     for kinds, library, extra in (*LIBRARIES, (rows(), "pyarrow", "tables")):
         if suffix in kinds and find_spec(library) is None:
             raise ImportError(f"{path} cannot be written without {library}, which is not installed: pip install 'reduset[{extra}]'")
-    check_place(path, inputs)
+    check_location(path, inputs)
 
 
-def check_place(path: Path, inputs: Sequence[Path] = ()) -> None:
-    """Raise an error for a path that cannot be written, one that is an input, and one inside an input folder."""
+def check_location(path: Path, inputs: Sequence[Path] = ()) -> None:
+    """Raise an error for a path that cannot be written, is an input, or is inside an input folder."""
     folder = Path(os.path.realpath(path)).parent if path.is_symlink() else path.parent
     if not folder.is_dir():
-        raise FileNotFoundError(f"{path} cannot be written: there is no folder {folder}; make it first")
+        raise FileNotFoundError(f"{path} cannot be written: there is no folder {folder}; create it first")
     if path.is_dir():
         raise IsADirectoryError(f"{path} cannot be written: it is a folder")
     if path.exists() and not path.is_file():
         raise ValueError(f"{path} cannot be written: it is a pipe or a device; give the output another name")
     if not os.access(folder, os.W_OK):
         raise PermissionError(f"{path} cannot be written: no permission to write in {folder}")
-    if path.exists() and any(each.exists() and path.samefile(each) for each in inputs):
-        raise ValueError(f"{path} is an input, and would be lost; give the output another name")
-    for each in inputs:
-        if each.is_dir() and each.resolve() in path.resolve().parents:
-            raise _is_inside(path, each)
+    if path.exists() and any(source.exists() and path.samefile(source) for source in inputs):
+        raise ValueError(f"{path} is an input, and would be overwritten; give the output another name")
+    for source in inputs:
+        if source.is_dir() and source.resolve() in path.resolve().parents:
+            raise _is_inside(path, source)
 
 
 def check_folder(folder: Path, inputs: Sequence[Path] = ()) -> None:
-    """Raise an error for a folder that cannot be written, and one that is an input or inside one."""
+    """Raise an error for a folder that cannot be written, is an input, or is inside an input folder."""
     if folder.exists() and not folder.is_dir():
         raise NotADirectoryError(f"{folder} cannot be written: it is a file, and a folder is needed")
     if not folder.parent.is_dir():
-        raise FileNotFoundError(f"{folder} cannot be written: there is no folder {folder.parent}; make it first")
+        raise FileNotFoundError(f"{folder} cannot be written: there is no folder {folder.parent}; create it first")
     if not os.access(folder if folder.exists() else folder.parent, os.W_OK):
         raise PermissionError(f"{folder} cannot be written: no permission to write in it")
-    for each in inputs:
-        parent = each if each.is_dir() else each.parent
-        if parent.resolve() == folder.resolve() or (each.is_dir() and parent.resolve() in folder.resolve().parents):
+    for source in inputs:
+        parent = source if source.is_dir() else source.parent
+        if parent.resolve() == folder.resolve() or (source.is_dir() and parent.resolve() in folder.resolve().parents):
             raise _is_inside(folder, parent)
 
 

@@ -1,8 +1,8 @@
 """`reduset watch`: files of rows, in the order of their names, until their distribution differs from a reference.
 
 A checkpoint is written after every file, and the same command resumes with the files that are new. Files are identified by name,
-size and time of change: one that was watched must not change, but may be removed. After an alarm with --go-on the monitor starts
-again with the next file. Rows are counted through all files.
+size and time of change. A watched file must not change, but may be removed. With --go-on, the monitor starts again after an alarm
+with the next file. Rows are numbered through all files.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ COMMAND = "reduset watch"
 class WatchCommand(o.Reading, o.Seeded, o.Writing):
     """Watch files in the order of their names, with an alarm when the distribution of their rows has changed.
 
-    Without a change there is one false alarm in --ert rows on average, in however many files.
+    Without a change, --ert is the mean number of rows between false alarms, for any number of files.
     """
 
     reference: ReferenceFile
@@ -43,7 +43,8 @@ class WatchCommand(o.Reading, o.Seeded, o.Writing):
     ert: float = 10_000
     thin: int = 1
     go_on: Annotated[
-        bool, typer.Option("--go-on", help="Continue after an alarm with the next file; by default the first alarm is the end.")
+        bool,
+        typer.Option("--go-on", help="Continue after an alarm with the next file. By default, the first alarm ends the command."),
     ] = False
     checkpoint: Annotated[
         Path | None, typer.Option("--checkpoint", help="The file from which the same command resumes with new files.")
@@ -76,7 +77,8 @@ class WatchCommand(o.Reading, o.Seeded, o.Writing):
 
             about = messages.origin([str(self.reference), *(file.name for file in watch.seen)], watch.notes)
             write_watch(self.report, watch.monitor, watch.seen, alarms=watch.alarms, history=watch.history(), about=about)
-        alarms = [vars(alarm) | {"where": None if alarm.since is None else watch.place(alarm.since[0])} for alarm in watch.alarms]
+        positions = [None if alarm.since is None else watch.position(alarm.since[0]) for alarm in watch.alarms]
+        alarms = [vars(alarm) | {"where": position} for alarm, position in zip(watch.alarms, positions, strict=True)]
         facts = {
             "alarm": bool(watch.alarms),
             "alarms": alarms,
@@ -96,9 +98,9 @@ class Watch:
     Attributes
     ----------
     monitor : DriftMonitor
-    seen : the files so far
-    alarms : all alarms, with rows counted through all files
-    notes : of reading
+    seen : The files so far.
+    alarms : All alarms, with rows numbered through all files.
+    notes : Notes on reading.
     """
 
     def __init__(self, request: WatchCommand, reference: Reference, monitor: DriftMonitor) -> None:
@@ -112,7 +114,7 @@ class Watch:
 
     @classmethod
     def begun(cls, request: WatchCommand, reference: Reference, names: Sequence[str], shown: Any) -> Watch:
-        """A new one, or that of the checkpoint."""
+        """A new watch, or the one of the checkpoint."""
         from reduset.drift import DriftMonitor
 
         path = request.checkpoint
@@ -130,7 +132,7 @@ class Watch:
         return self._before + self.monitor.n_seen_
 
     def files(self, names: Sequence[str]) -> Iterator[tuple[WatchedFile, Alarm | None]]:
-        """Watch the files that are new; an alarm ends the watch unless it goes on."""
+        """Watch the new files. An alarm ends the watch, unless --go-on is set."""
         for name in names:
             if os.path.abspath(name) in self._identities:
                 continue
@@ -150,7 +152,7 @@ class Watch:
         rows = [self._before + int(row) for row in history["row"]]
         return {"row": self._past["row"] + rows, "statistic": self._past["statistic"] + history["statistic"].tolist()}
 
-    def place(self, row: int) -> dict[str, Any]:
+    def position(self, row: int) -> dict[str, Any]:
         """The file of a row, and its number there, from 0."""
         file = next((file for file in reversed(self.seen) if file.first <= row), self.seen[0])
         return {"file": file.name, "row": row - file.first}
@@ -167,8 +169,8 @@ class Watch:
                 lines.append(f"Drift detected at row {alarm.row:,}")
                 continue
             row, low, high = alarm.since
-            place = self.place(row)
-            where = f"row {place['row']:,} of {printable(place['file'])}"
+            position = self.position(row)
+            where = f"row {position['row']:,} of {printable(position['file'])}"
             lines.append(f"Drift detected since row {row:,} (95 % CI {low:,}-{high:,}): {where}")
         return lines
 
@@ -187,7 +189,7 @@ class Watch:
                 dropped += table.dropped
                 if self.monitor.alarm_ and not had_alarm:
                     since, row = self.monitor.since_, self._before + int(self.monitor.alarmed_at_ or 0)
-                    shifted = None if since is None else tuple(self._before + int(each) for each in since)
+                    shifted = None if since is None else tuple(self._before + int(number) for number in since)
                     self.alarms.append(Alarm(row, shifted))  # type: ignore[arg-type]
                 if self.alarms and not self._request.go_on:
                     break
@@ -213,7 +215,7 @@ class Watch:
         self.monitor.checkpoint(self._request.checkpoint, about)
 
     def _resume(self, path: Path, names: Sequence[str]) -> None:
-        """The files and alarms of a checkpoint; that of another run raises an error."""
+        """Load the files and alarms of a checkpoint. A checkpoint of another run raises an error."""
         from reduset.report import Alarm, WatchedFile
 
         about = self.monitor.about_
@@ -239,7 +241,7 @@ class Watch:
 
 
 def _settings(request: WatchCommand) -> dict[str, Any]:
-    """Everything that an alarm depends on, as plain values by the names of options."""
+    """All settings that an alarm depends on, as plain values by the names of options."""
     reading = {f"--{name.replace('_', '-')}": value for name, value in request.reading().items()}
     watching = {"--ert": request.ert, "--thin": request.thin, "--seed": request.seed, "--scales": request.scales}
     return {"REFERENCE": identities([str(request.reference)])[0], **watching, **reading}

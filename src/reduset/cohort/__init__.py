@@ -1,7 +1,7 @@
 """Cohorts: many bags of points, their distances and a map of them (Cruz Cortés & Scott 2017, Section VI-A).
 
-Bags (`bags`) are compressed to shared atoms (`shared_atoms`) or to atoms of each bag, compared (`comparison`, `distances`,
-`divergences`), and placed on a map (`layouts`); `estimator` does it as a scikit-learn estimator.
+Bags (`bags`) are compressed to shared atoms (`shared_atoms`) or to atoms of each bag. Then they are compared (`comparison`,
+`distances`, `divergences`) and embedded in a map (`layouts`). `estimator` is the scikit-learn estimator.
 
 May import: compression and the packages below it.
 """

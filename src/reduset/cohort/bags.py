@@ -1,12 +1,12 @@
 """Many bags, in memory or elsewhere, and the projection of a bag onto the span of shared atoms.
 
-A comparison requests a few rows of each bag, and has functions of the points of each bag evaluated. A projection needs κ, the inner
-products of the bag's mean f with the atoms' kernel functions, and the residual ‖f − P f‖², measured once for all atoms. One pass
-over the points for each: O(n·m), and that of the probe.
+A comparison requests sampled rows of each bag, and evaluates functions of the points of each bag. A projection needs two results.
+The first is κ, the inner products of the bag's mean f with the atoms' kernel functions. The second is the residual ‖f − P f‖²,
+measured once for all atoms. Each needs one pass over the points: O(n·m) for κ, and the cost of the probe for the residual.
 
 Bags outside of memory are Dask collections, delayed arrays or frames, and files. A function of a bag is one Dask task, or runs
-after the file was loaded, so this process holds at most one bag. Each bag has its own random numbers, so the results are those of
-bags in memory.
+after the file was loaded, so this process holds at most one bag. Each bag has its own random numbers, so the results are the same
+as for bags in memory.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ class BagEvidence:
 
     Attributes
     ----------
-    kappa : (k,) inner products with the kernel functions of the atoms given
-    residual : ‖f − P f‖²
-    size : number of points
-    mass, total : Σw and Σ|w|
+    kappa : Inner products with the kernel functions of the given atoms, (k,).
+    residual : Measured ‖f − P f‖².
+    size : Number of points.
+    mass, total : Sums Σw and Σ|w|.
     """
 
     kappa: Array
@@ -55,7 +55,7 @@ class BagEvidence:
 
 
 class BagProjector:
-    """One bag with its points, its κ at the atoms so far, and its probe."""
+    """One bag with its points, its κ at the previous atoms, and its probe."""
 
     def __init__(self, mean: KernelMean, confidence: float, rng: np.random.Generator) -> None:
         self._mean, self._confidence, self._rng = mean, confidence, rng
@@ -64,7 +64,7 @@ class BagProjector:
         self._kappa: Array = np.empty(0)
 
     def project(self, span: Span) -> BagEvidence:
-        """Project onto these atoms; κ of a common beginning with the last ones is not computed again."""
+        """Project onto these atoms. Entries of κ for atoms that begin both lists are not computed again."""
         mean, known = self._mean, len(self._points)
         if not np.array_equal(span.given[:known], self._points):
             known = 0
@@ -84,14 +84,14 @@ class BagSource(ABC):
 
     Attributes
     ----------
-    sizes : the number of points of each
+    sizes : Number of points of each bag.
     """
 
     sizes: list[int]
 
     @abstractmethod
     def pick(self, rows: Sequence[Indices | None]) -> list[Floats]:
-        """Some rows of each bag, None for all."""
+        """These rows of each bag, None for all."""
 
     @abstractmethod
     def each(self, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]], report: Report) -> list[Any]:
@@ -101,7 +101,7 @@ class BagSource(ABC):
     def project(
         self, spans: Sequence[Span], kernel: Kernel, confidence: float, rngs: Sequence[np.random.Generator], report: Report
     ) -> list[BagEvidence]:
-        """Every bag projected onto the last of the spans; the bags were already projected onto the others, in this order."""
+        """Project every bag onto the last span. The bags were already projected onto the other spans, in this order."""
 
     @abstractmethod
     def means(self, kernel: Kernel) -> list[KernelMean]:
@@ -117,19 +117,19 @@ class BagsInMemory(BagSource):
         self.sizes = [len(bag) for bag in bags]
 
     def pick(self, rows: Sequence[Indices | None]) -> list[Floats]:
-        return [bag[:] if some is None else bag[some] for bag, some in zip(self._bags, rows, strict=True)]
+        return [bag[:] if chosen is None else bag[chosen] for bag, chosen in zip(self._bags, rows, strict=True)]
 
     def each(self, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]], report: Report) -> list[Any]:
         results = []
-        for k, (bag, its) in enumerate(zip(self._bags, arguments, strict=True)):
+        for k, (bag, bag_arguments) in enumerate(zip(self._bags, arguments, strict=True)):
             report(k, len(self._bags))
-            results.append(function(bag, *its))
+            results.append(function(bag, *bag_arguments))
         return results
 
     def project(
         self, spans: Sequence[Span], kernel: Kernel, confidence: float, rngs: Sequence[np.random.Generator], report: Report
     ) -> list[BagEvidence]:
-        if len(spans) == 1:  # a projector keeps κ of the spans before
+        if len(spans) == 1:  # a projector keeps κ of the previous spans
             means = [KernelMean.of_rows(bag, kernel) for bag in self._bags]
             self._projectors = [BagProjector(mean, confidence, rng) for mean, rng in zip(means, rngs, strict=True)]
         return self.each(lambda _, projector: projector.project(spans[-1]), [(each,) for each in self._projectors], report)
@@ -139,7 +139,7 @@ class BagsInMemory(BagSource):
 
 
 class BagsElsewhere(BagSource):
-    """Bags of which some are Dask collections or files. Functions of their points are tasks, so they must be importable."""
+    """Bags, at least one of them a Dask collection or a file. Functions of their points are tasks, so they must be importable."""
 
     def __init__(self, bags: Sequence[Floats]) -> None:
         self._bags = bags

@@ -1,19 +1,19 @@
 """The comparison of a cohort: its bags compressed or in full, and the distance of every pair with its error.
 
-The estimator keeps it between fit and transform. Bags are compressed to atoms in one of three ways, or, for densities, to Gaussian
-components of each bag.
+The estimator keeps it between fit and transform. Bags are compressed to atoms in one of three ways. Densities can also be
+compressed to Gaussian components of each bag.
 
-"shared"  all bags on the same atoms (`shared_atoms`), 0 ≤ D − D₀ ≤ √(D₀² + (e_f + e_g)²) − D₀
-"own"     each bag on its own atoms, as in the paper, |D − D₀| ≤ e_f + e_g
-"all"     no compression: the reference for both
+- "shared": all bags on the same atoms (`shared_atoms`), 0 ≤ D − D₀ ≤ √(D₀² + (e_f + e_g)²) − D₀.
+- "own": different atoms for each bag, as in the paper, |D − D₀| ≤ e_f + e_g.
+- "all": no compression, the reference for both.
 
 Components:  f = Σ w_i N(x_i, h²Σ)  →  g = Σ α_k N(t_k, H_k),  with the same mass and non-negative weights. Hundreds of kernel
 functions of one width h miss the shoulders and tails of a density, and with them large parts of a divergence. Wider components
 approximate these. O(n·m·d²) a round of the fit.
 
-The atoms were selected without later bags. A later bag with a measured error above `limit` is compared in full, with |D − D₀| ≤
-e_g, where e_g is the error of the fitted bag; O(n²) for its norm. For "kl", so is a bag with points that its compression misses
-(`overlooked`).
+The atoms were selected without later bags. A later bag with a measured error above `limit` is compared in full, which costs O(n²)
+for its norm. Then |D − D₀| ≤ e_g, where e_g is the error of the fitted bag. For "kl", a bag with points that its compression misses
+(`overlooked`) is also compared in full.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ WAYS = ("shared", "own", "all")
 PIECES = ("atoms", "components")
 DISTANCE_TOL, OWN_TOL = 0.01, 0.02  # without tol and size
 LATER_TOL, LATER_FACTOR = 0.02, 1.5  # the limit for later bags: an error, and a multiple of the largest error of a fitted bag
-LATER_OVERLOOKED = 0.05  # the same for the missing part of a divergence, in nats
+LATER_OVERLOOKED = 0.05  # the limit for the missing part of a divergence, in nats
 ROUNDING = 1e-9
 
 
@@ -65,10 +65,11 @@ class ComparisonOptions:
 
     Attributes
     ----------
-    distance, kernel : "mmd" or "kl", between kernel means of this kernel
-    atoms : "shared", "own" or "all"
-    request : the number and kind of pieces, their selection and weights; without a goal if the distances determine the number
-    draws : from each density, for "kl"
+    distance : "mmd" or "kl".
+    kernel : Kernel of the kernel means.
+    atoms : "shared", "own" or "all".
+    request : Number and kind of pieces, their selection and weights. It has no goal if the distances determine the number.
+    draws : Number of draws from each density, for "kl".
     """
 
     distance: str
@@ -99,14 +100,15 @@ class LaterDistances:
 
     Attributes
     ----------
-    distances, errors : (M, N)
-    unseen : (M,) which were compared in full; lost : (M,) the relative error of each on the atoms
+    distances, errors : Arrays of shape (M, N).
+    in_full : Whether a bag was compared in full, (M,).
+    relative_errors : Relative error of each bag on the atoms, (M,).
     """
 
     distances: Array
     errors: Array
-    unseen: NDArray[np.bool_]
-    lost: Array
+    in_full: NDArray[np.bool_]
+    relative_errors: Array
 
 
 @dataclass(frozen=True)
@@ -115,10 +117,10 @@ class BagComponents:
 
     Attributes
     ----------
-    mean : Mixture of mass 1
-    certificate : its error in L2
-    n_samples : the number of points of the bag
-    reached : whether ``tol`` was reached
+    mean : Mixture of mass 1.
+    certificate : Certificate of the error in L2.
+    n_samples : Number of points of the bag.
+    reached : Whether ``tol`` was reached.
     """
 
     mean: Mixture
@@ -144,7 +146,7 @@ def require_gaussian(kernel: object) -> Gaussian:
 
 
 def as_components(points: Floats, kernel: Gaussian, request: AtomRequest, rng: np.random.Generator) -> BagComponents:
-    """A bag as components; at most as many as there are points."""
+    """A bag as components. Their number is at most the number of points."""
     density = replace(kernel, normalized=True, space="l2")
     full = KernelMean.of_rows(np.ascontiguousarray(points[:]), density)  # the rounding of products depends on the order in memory
     compression = request.compress(full, rng)
@@ -178,17 +180,17 @@ class Comparison:
 
     Attributes
     ----------
-    kernel : with a resolved bandwidth
-    means : list of KernelMean or Mixture, which are compared
-    compressions : list of Compression or BagComponents, or None for bags in full
-    distances, errors : (N, N)
+    kernel : Kernel with a resolved bandwidth.
+    means : List of KernelMean or Mixture, which are compared.
+    compressions : List of Compression or BagComponents, or None for bags in full.
+    distances, errors : Arrays of shape (N, N).
     """
 
     def __init__(self, options: ComparisonOptions) -> None:
         self._options = options
 
     def fit(self, bags: Sequence[Floats], names: Sequence[object], rng: np.random.Generator, progress: Progress) -> Self:
-        """Compress the bags and compare every two of them."""
+        """Compress the bags and compare all pairs."""
         pool_rng, atoms_rng, draws_rng = rng.spawn(3)
         source = bag_source(bags)
         pool = pooled(source.pick(rows_drawn(source.sizes, pool_rng)), self._options.kernel)
@@ -207,7 +209,7 @@ class Comparison:
         if self.compressions is None:
             self.means = [*source.means(self.kernel)]
         else:
-            self.means = [each.mean for each in self.compressions]
+            self.means = [compression.mean for compression in self.compressions]
             if self._options.distance == "kl":
                 smalls = [(mean, self.kernel) for mean in self.means]
                 self._overlooked = max(source.each(overlooked_points, smalls, progress.stage("checking")))
@@ -231,25 +233,27 @@ class Comparison:
             goal = Plateau(request.plateau)
         else:
             goal = DistanceTolerance(DISTANCE_TOL) if request.tol is None else BagTolerance(request.tol)
-        # all bags are on all atoms, so that the largest number is a function of all rows and not of those in the pool
-        most = min(request.most(sum(source.sizes)), pool.size)
-        sharing = SharingOptions(as_selector(request.select), request.weights, request.confidence, goal, most)
+        # every bag is on all atoms, so that the largest number depends on the rows of all bags, not only on the pooled rows
+        max_size = min(request.most(sum(source.sizes)), pool.size)
+        sharing = SharingOptions(as_selector(request.select), request.weights, request.confidence, goal, max_size)
         self._atoms, compressions, self._reached = share(source, pool, sharing, rng, progress)
         if request.tol is None and not self._reached:
             goal_text = f"distances certain to {DISTANCE_TOL:.0%} were" if request.plateau is None else f"{request.goal} was"
             self._warn_of_size(f"{goal_text} not reached", compressions[0].size)
         limit = np.inf if request.tol is None else request.tol * (1 + ROUNDING)
-        self.compressions = [replace(each, reached=each.reached and each.certificate.interval[1] <= limit) for each in compressions]
+        self.compressions = [
+            replace(result, reached=result.reached and result.certificate.interval[1] <= limit) for result in compressions
+        ]
 
     def _warn_of_bags(self, names: Sequence[object]) -> None:
         """Name the bags that did not reach the goal."""
         goal = self._options.bag_request.goal
-        short = [(name, each) for name, each in zip(names, self.compressions or (), strict=False) if not each.reached]
-        if goal and short:
-            worst = max(each.certificate.interval[1] for _, each in short)
-            listed = _listed([name for name, _ in short])
-            what = f"{goal} was not reached by {len(short)} of {len(names)} bags ({listed}; errors up to {worst:.3g})"
-            self._warn_of_size(what, max(each.size for _, each in short))
+        failed = [(name, result) for name, result in zip(names, self.compressions or (), strict=False) if not result.reached]
+        if goal and failed:
+            worst = max(result.certificate.interval[1] for _, result in failed)
+            listed = _listed([name for name, _ in failed])
+            what = f"{goal} was not reached by {len(failed)} of {len(names)} bags ({listed}; errors up to {worst:.3g})"
+            self._warn_of_size(what, max(result.size for _, result in failed))
 
     def _warn_of_small_distances(self) -> None:
         """Warn if the goal for the distances was reached only because they are small compared with the bags' norms."""
@@ -259,8 +263,8 @@ class Comparison:
         error, distance = float(np.linalg.norm(self.errors)), float(np.linalg.norm(self.distances))
         if error > DISTANCE_TOL * distance * (1 + 1e-6):
             warn(
-                f"the bags hardly differ: their distances, {distance:.2g} in the Frobenius norm, have errors up to {error:.2g}, "
-                f"which is above {DISTANCE_TOL:.0%} of them. Give a tol or a size for more atoms",
+                f"the bags are nearly equal: their distances are {distance:.2g} and the errors up to {error:.2g} in the Frobenius "
+                f"norm, which is above {DISTANCE_TOL:.0%}. Give a tol or a size for more atoms",
                 NotReachedWarning,
             )
 
@@ -274,7 +278,7 @@ class Comparison:
     @property
     def limit(self) -> float:
         """The relative error up to which a later bag is compared by its compression."""
-        worst = max(each.certificate.relative_error for each in self.compressions or [])
+        worst = max(result.certificate.relative_error for result in self.compressions or [])
         tol = self._options.bag_request.tol
         return max(LATER_TOL, LATER_FACTOR * worst) if tol is None else max(tol, worst)
 
@@ -293,23 +297,24 @@ class Comparison:
         if compressions is None:
             distances, bounds = self._between(full, None, self.means, np.random.default_rng(seed), progress)
             return LaterDistances(distances, bounds, np.zeros(len(full), np.bool_), np.zeros(len(full)))
-        errors = np.array([each.certificate.relative_error for each in compressions])
-        unseen = errors > self.limit * (1 + ROUNDING)
+        errors = np.array([result.certificate.relative_error for result in compressions])
+        in_full = errors > self.limit * (1 + ROUNDING)
         if self._options.distance == "kl":
             missed = [overlooked(mean, small.mean) for mean, small in zip(full, compressions, strict=True)]
-            unseen |= np.array(missed) > max(LATER_OVERLOOKED, LATER_FACTOR * self._overlooked)
+            in_full |= np.array(missed) > max(LATER_OVERLOOKED, LATER_FACTOR * self._overlooked)
         distances, bounds = np.empty((len(full), len(self.means))), np.empty((len(full), len(self.means)))
-        for compressed, chosen in ((True, np.flatnonzero(~unseen).tolist()), (False, np.flatnonzero(unseen).tolist())):
+        for compressed, chosen in ((True, np.flatnonzero(~in_full).tolist()), (False, np.flatnonzero(in_full).tolist())):
             if len(chosen):
                 means: list[Density] = [compressions[k].mean if compressed else full[k] for k in chosen]
-                lost = losses([compressions[k] for k in chosen]) if compressed and self._options.distance == "mmd" else None
-                distances[chosen], bounds[chosen] = self._between(means, lost, self.means, np.random.default_rng(seed), progress)
-        return LaterDistances(distances, bounds, unseen, errors)
+                residuals = losses([compressions[k] for k in chosen]) if compressed and self._options.distance == "mmd" else None
+                bag_rng = np.random.default_rng(seed)
+                distances[chosen], bounds[chosen] = self._between(means, residuals, self.means, bag_rng, progress)
+        return LaterDistances(distances, bounds, in_full, errors)
 
     def _compress_later(
         self, full: list[KernelMean], seed: int, progress: Progress
     ) -> Sequence[Compression | BagComponents] | None:
-        """Later bags, compressed as the fitted ones; None if these are in full."""
+        """Later bags, compressed like the fitted bags; None if the fitted bags are in full."""
         source = BagsInMemory([mean.atoms for mean in full])
         rngs = [np.random.default_rng(seed) for _ in full]
         if self._atoms is not None:
@@ -319,31 +324,31 @@ class Comparison:
 
     def warn_of_later(self, later: LaterDistances, names: Sequence[object]) -> None:
         """Name the later bags that were compared in full."""
-        far = [name for name, one in zip(names, later.unseen, strict=True) if one]
-        if far:
+        affected = [name for name, in_full in zip(names, later.in_full, strict=True) if in_full]
+        if affected:
             warn(
-                f"{len(far)} of the later bags ({_listed(far)}) have errors up to {later.lost.max():.2g} of their norm on these "
-                f"{self._options.pieces}, and are compared in full, which takes longer. Fit again with such bags among the others, "
-                f"or with more {self._options.pieces}",
+                f"{len(affected)} of the later bags ({_listed(affected)}) have errors up to {later.relative_errors.max():.2g} of "
+                f"their norm on these {self._options.pieces}. They are compared in full, which takes longer. Fit again with such "
+                f"bags included, or with more {self._options.pieces}",
                 NotReachedWarning,
             )
 
     def _between(
         self,
         means: Sequence[Density],
-        lost: Array | None,
+        residuals: Array | None,
         fitted: Sequence[Density] | None,
         rng: np.random.Generator,
         progress: Progress,
     ) -> tuple[Array, Array]:
-        """Distances and errors of means to the fitted ones, or to each other; ``lost`` has the error of each, None for 0."""
+        """Distances and errors of means to the fitted means, or to each other; ``residuals`` has their errors, None for 0."""
         if self._options.distance == "kl":
             return estimate(means, fitted, self._options.draws, rng, progress)
         distances = between(cast(list[KernelMean], means), cast(list[KernelMean] | None, fitted), progress)
         both = np.zeros_like(distances) if self._losses is None else np.tile(self._losses, (len(means), 1))
-        if lost is None:
+        if residuals is None:
             return distances, both
-        both += lost[:, None]
+        both += residuals[:, None]
         errors = np.hypot(distances, both) - distances if self._options.atoms == "shared" else both
         if fitted is None:
             np.fill_diagonal(errors, 0.0)
@@ -361,4 +366,4 @@ def _listed(names: Sequence[object]) -> str:
 
 def losses(compressions: Sequence[Compression | BagComponents]) -> Array:
     """(N,) the upper ends of the intervals of ‖f − P f‖, the error of free weights."""
-    return np.array([cast(Compression, each).residual_bound for each in compressions])
+    return np.array([cast(Compression, result).residual_bound for result in compressions])

@@ -1,8 +1,9 @@
 """Distances of many kernel means: D_ij = ‖f_i − f_j‖, the maximum mean discrepancy in "rkhs", the L2 distance in "l2".
 
-Means on the same atoms: with K = L Lᵀ the atoms' Gram matrix, f_i is the vector Lᵀα_i in an orthonormal basis of their span, and D
-is the Euclidean distance of these vectors: O(m³/3 + N m²), without cancellation. Other means: D² = G_ii + G_jj − 2 G_ij from all
-inner products G, O((Σn)²/2) kernel evaluations in bounded memory. Differences below about 1e-8 of the norms are rounding.
+Means on the same atoms have the Gram matrix K = L Lᵀ of the atoms. In an orthonormal basis of their span, f_i is the vector Lᵀα_i.
+D is the Euclidean distance of these vectors, in O(m³/3 + N m²) and without cancellation. Other means need all inner products G, by
+O((Σn)²/2) kernel evaluations in bounded memory, and D² = G_ii + G_jj − 2 G_ij. Differences below about 1e-8 of the norms are
+rounding errors.
 """
 
 from __future__ import annotations
@@ -33,9 +34,9 @@ def distances(
 
     Parameters
     ----------
-    means : list of KernelMean, all with the same kernel
-    others : list of KernelMean, optional; the means themselves by default
-    progress : bool, or a function of (stage, done, total)
+    means : List of KernelMean, all with the same kernel.
+    others : List of KernelMean, optional. By default, ``means`` are compared with each other.
+    progress : bool, or a function of (stage, done, total).
 
     Returns
     -------
@@ -61,7 +62,7 @@ def distances(
 
 
 def between(means: list[KernelMean], others: list[KernelMean] | None, progress: Progress) -> Array:
-    """The same for checked lists with one kernel."""
+    """The distances of checked lists with one kernel."""
     columns = means if others is None else others
     if on_same_atoms([*means, *columns]) and means[0].size <= CHOLESKY_UP_TO:
         result = _within_span(means, columns)
@@ -80,8 +81,8 @@ def checked(means: Any, name: str) -> list[KernelMean]:
     for k, mean in enumerate(listed):
         if isinstance(mean, Mixture):
             raise TypeError(
-                f"{name}[{k}] must be a KernelMean, got a {type(mean).__name__}: many are compared on atoms; compress with "
-                "pieces='atoms', or compare two at a time by a.distance(b) or a.kl(b)"
+                f"{name}[{k}] must be a KernelMean, got a {type(mean).__name__}; compress with pieces='atoms', or compare two at a "
+                "time by a.distance(b) or a.kl(b)"
             )
         if not isinstance(mean, KernelMean):
             raise TypeError(
@@ -100,13 +101,13 @@ def _within_span(means: Sequence[KernelMean], others: Sequence[KernelMean]) -> A
     first = means[0]
     with single_threaded_blas():  # so that the result does not depend on the number of threads
         span = FactoredSpan(first.kernel, np.asarray(first.atoms, np.float64), np.zeros(first.size))
-        rows, columns = (_coordinates([mean.weights for mean in some], span) for some in (means, others))
+        rows, columns = (_coordinates([mean.weights for mean in group], span) for group in (means, others))
     return cdist(rows, columns) * exponential(first.kernel.log_energy(first.dimension) / 2)
 
 
 def _coordinates(weights: Sequence[Array], span: FactoredSpan) -> Array:
-    """(N, k) coordinates of means with these weights, equal ones for equal weights: a matrix product can round its last rows
-    apart."""
+    """(N, k) coordinates of means with these weights. Equal weights have equal coordinates, although rounding in the last rows of a
+    matrix product can differ."""
     stacked = np.stack(weights)
     _, first, group = np.unique(stacked, axis=0, return_index=True, return_inverse=True)
     kept = np.sort(first)  # in the given order
@@ -114,7 +115,7 @@ def _coordinates(weights: Sequence[Array], span: FactoredSpan) -> Array:
 
 
 def _from_products(means: list[KernelMean], others: list[KernelMean] | None, report: Callable[[int, int], None]) -> Array:
-    """From all inner products; within one list, each pair is evaluated once."""
+    """The distances from all inner products; within one list, each pair is evaluated once."""
     columns = means if others is None else others
     norms = np.array([mean.inner(mean) for mean in means])
     other_norms = norms if others is None else np.array([mean.inner(mean) for mean in others])

@@ -1,15 +1,15 @@
 """The symmetrised Kullback-Leibler divergence of densities, J(p, q) = KL(p‖q) + KL(q‖p), by Monte Carlo.
 
-J = ∫ (p − q) log(p/q), so with t = log p/q and draws from the mixture (p + q)/2, half of them from each,
+J = ∫ (p − q) log(p/q). Let t = log p/q. With draws from the mixture (p + q)/2, half of them from each density,
 
     J = E[ 2 t tanh(t/2) ].
 
-Every term is at least 0, exactly 0 where p = q, and at most 2|t|. So the estimate is not negative and symmetric, and its standard
-error vanishes with the divergence. Averages of log p/q have none of these properties. J is the dissimilarity of the "KDE case" of
-Cruz Cortés & Scott 2017, Section VI-A. Densities are kernel means or mixtures, also both in one list.
+Every term is at least 0, exactly 0 where p = q, and at most 2|t|. So the estimate is symmetric and not negative, and its standard
+error vanishes with the divergence. Averages of log p/q lack these properties. J is the dissimilarity of the "KDE case" of Cruz
+Cortés & Scott 2017, Section VI-A. Densities are kernel means or mixtures, and a list may contain both.
 
-With S draws from each of N densities: O(N·S·m) kernel values and a matrix product with the weights if all are on the same m atoms,
-O(N·S·Σm) if each has its own atoms or components. Memory O(S·N).
+Cost for S draws from each of N densities: if all are on the same m atoms, O(N·S·m) kernel values and a matrix product with the
+weights. If they have different atoms or components, O(N·S·Σm). Memory O(S·N).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from reduset.mixture import Mixture
 Density = KernelMean | Mixture
 
 BLOCK_ENTRIES = 1 << 22
-UNDERFLOW = 1e-200  # terms of smaller sums may have underflowed
+UNDERFLOW = 1e-200  # smaller sums may contain underflowed terms
 
 
 class Divergences(NamedTuple):
@@ -57,11 +57,11 @@ def divergences(
 
     Parameters
     ----------
-    means : list of KernelMean or Mixture with non-negative weights, which are scaled to the sum 1
-    others : the same, optional; the means themselves by default
-    draws : int, from each density
-    rng : None, seed or Generator
-    progress : bool, or a function of (stage, done, total)
+    means : List of KernelMean or Mixture with non-negative weights, which are scaled to the sum 1.
+    others : List of KernelMean or Mixture, optional. By default, ``means`` are compared with each other.
+    draws : Number of draws from each density.
+    rng : None, seed or Generator.
+    progress : bool, or a function of (stage, done, total).
 
     Examples
     --------
@@ -73,14 +73,14 @@ def divergences(
     >>> bool(abs(found.values[0, 1] - 1) < 3 * found.errors[0, 1] < 0.1)
     True
     """
-    draws = _validate.whole(draws, "draws", 2, None, "an error needs at least two")
+    draws = _validate.whole(draws, "draws", 2, None, "a standard error needs at least two")
     rows = _densities(means, "means")
     columns = rows if others is None else _densities(others, "others")
     for name, listed in (("means", rows), ("others", columns)):
-        for k, each in enumerate(listed):
-            if each.dimension != rows[0].dimension:
-                raise ValueError(f"{name}[{k}] must have the dimension of means[0], {rows[0].dimension}, got {each.dimension}")
-    kernel_means = [each for each in (*rows, *columns) if isinstance(each, KernelMean)]
+        for k, density in enumerate(listed):
+            if density.dimension != rows[0].dimension:
+                raise ValueError(f"{name}[{k}] must have the dimension of means[0], {rows[0].dimension}, got {density.dimension}")
+    kernel_means = [density for density in (*rows, *columns) if isinstance(density, KernelMean)]
     for other in kernel_means[1:]:
         kernel_means[0]._require_alike(other)
     with closing(Progress(progress)) as shown:
@@ -90,7 +90,7 @@ def divergences(
 def estimate(
     means: Sequence[Density], others: Sequence[Density] | None, draws: int, rng: np.random.Generator, progress: Progress
 ) -> Divergences:
-    """The same for checked lists of densities.
+    """The divergences of checked lists of densities.
 
     With others, the draws from every mean use the same random numbers, so that its row does not depend on the rest of the list.
     """
@@ -123,10 +123,10 @@ def _density(mean: Any, name: str) -> Density:
             "or .mean of a Compression"
         )
     if isinstance(mean, KernelMean) and not isinstance(mean.kernel, RadialKernel):
-        raise TypeError(f"{name} must be a density, but {mean.kernel!r} is not one; use {ANY_FAMILY}")
+        raise TypeError(f"{name} must be a density, but {mean.kernel!r} is no density; use {ANY_FAMILY}")
     if mean.weights.min() < 0:
         raise ValueError(
-            f"{name} must have non-negative weights, got one of {mean.weights.min():.3g}; compress with weights='simplex'"
+            f"{name} must have non-negative weights, got a weight of {mean.weights.min():.3g}; compress with weights='simplex'"
         )
     return mean if abs(mean.mass - 1) < 1e-12 else mean / mean.mass
 
@@ -138,7 +138,7 @@ def _averages(
     rngs: list[np.random.Generator],
     report: Callable[[int], None],
 ) -> tuple[Array, Array]:
-    """The average of 2 t tanh(t/2) over draws from each source, against each target, and its squared standard error."""
+    """The mean of 2 t tanh(t/2) over draws from each source, for each target, and its squared standard error."""
     average = np.empty((len(sources), len(targets)))
     square = np.empty_like(average)
     for i, (source, rng) in enumerate(zip(sources, rngs, strict=True)):
@@ -155,20 +155,20 @@ def _averages(
 def overlooked(full: KernelMean, small: Density) -> float:
     """An approximate lower bound on the part of KL(full‖small) from points that ``small`` misses; O(n·m).
 
-    At its own points, the full density is at least that of one kernel function. A few points far from all atoms hardly change the
-    norm of a mean, but a divergence is an average of logarithms, which are not bounded.
+    At each of its points, the full density is at least the value of one weighted kernel function. Points far from all atoms change
+    the norm of a mean very little. They can dominate a divergence, because logarithms are not bounded.
     """
     if not isinstance(full.kernel, RadialKernel):
         raise TypeError(f"{full.kernel!r} is no density")
-    alone = np.log(full.weights) + full.kernel.density_log_peak(full.dimension)
-    return float(full.weights @ np.maximum(alone - small.log_density(full.atoms[:]), 0.0))
+    single = np.log(full.weights) + full.kernel.density_log_peak(full.dimension)
+    return float(full.weights @ np.maximum(single - small.log_density(full.atoms[:]), 0.0))
 
 
 def log_densities(densities: Sequence[Density], Q: Array) -> Array:
     """(q, N) the logarithm of every density at the rows of Q; kernel values are computed once if all are on the same atoms."""
-    means = [each for each in densities if isinstance(each, KernelMean)]
+    means = [density for density in densities if isinstance(density, KernelMean)]
     if len(densities) == 1 or len(means) < len(densities) or not on_same_atoms(means):
-        return np.stack([each.log_density(Q) for each in densities], axis=1)
+        return np.stack([density.log_density(Q) for density in densities], axis=1)
     first = means[0]
     kernel = cast(RadialKernel, first.kernel)
     plain = replace(kernel, space="rkhs")  # inner products are then kernel values, 1 at the centre

@@ -1,4 +1,4 @@
-"""CohortMap: from bags to a map of them, as a scikit-learn estimator (Cruz Cortés & Scott 2017, Section VI-A).
+"""CohortMap: a map of bags, as a scikit-learn estimator (Cruz Cortés & Scott 2017, Section VI-A).
 
 bags → compressions (`shared_atoms`) → distances (`distances`, `divergences`) → map (`layouts`). Validates, calls, stores.
 """
@@ -24,7 +24,7 @@ from reduset.compression import MOST_ATOMS, AtomRequest
 from reduset.kernels import ANY_FAMILY, Gaussian, Kernel, RadialKernel, as_kernel
 
 DENSITY_SIZE = {"atoms": 400, "components": 100}  # without tol and size
-DRAWS = {"atoms": 1000, "components": 4000}  # the error of components is below the noise of 1,000 draws
+DRAWS = {"atoms": 1000, "components": 4000}  # the error of components is smaller than the noise of 1,000 draws
 MAX_SIZE = {"mmd": MOST_ATOMS, "kl": 1000}  # weights of densities are a quadratic program for each bag
 
 
@@ -33,42 +33,46 @@ MAX_SIZE = {"mmd": MOST_ATOMS, "kl": 1000}  # weights of densities are a quadrat
 class CohortMap(TransformerMixin, BaseEstimator):
     """A map on which similar bags are near each other.
 
-    A bag is a sample: the (n, d) points of one patient, for example. Bags are a list of arrays or frames, a mapping from names to
-    them, an (N, n, d) array, or one long table with ``sample=``: the name of the column with the bag of each row, or an array of
-    labels. A bag may also be a path, a Dask collection, or a delayed array or frame. Such bags are never in memory at once, and
-    those of Dask are computed by one task each.
+    A bag is a sample, for example the (n, d) points of one patient. Bags are a list of arrays or frames, a mapping from names to
+    them, or an (N, n, d) array. They can also be one long table with ``sample=``, the name of the column with the bag of each row,
+    or an array of labels. A bag may also be a path, a Dask collection, or a delayed array or frame. Such bags are never in memory
+    at once. Each bag of Dask is computed by one task.
 
     Parameters
     ----------
     distance : "mmd" or "kl"
-        The distance of the bags' kernel means (maximum mean discrepancy; L2 for a kernel with ``space="l2"``), or the symmetrised
-        Kullback-Leibler divergence of their densities, by Monte Carlo.
+        "mmd" is the maximum mean discrepancy, the distance of the bags' kernel means. "kl" is the symmetrised Kullback-Leibler
+        divergence of their densities, by Monte Carlo. With ``space="l2"`` of the kernel, "mmd" is the L2 distance of densities.
     layout : "isomap" or "mds"
     n_components : int, dimensions of the map
-    kernel : Kernel or callable, default ``Gaussian("median")``, for "kl" ``Gaussian("iqr", normalized=True)``
-        A bandwidth rule is applied to the points of all bags, with the same weight for each bag.
+    kernel : Kernel or callable
+        The default is ``Gaussian("median")``, for "kl" ``Gaussian("iqr", normalized=True)``. A bandwidth rule is applied to the
+        points of all bags, with the same weight for each bag.
     tol : float
-        The smallest number of atoms is used for which ‖f − f_m‖ / ‖f‖ of each bag is certified to be at most this.
+        The largest relative error ‖f − f_m‖ / ‖f‖ of each bag. The smallest number of atoms certified to reach it is used.
     size : int
-        The number of atoms. Without ``tol`` and ``size``: for "mmd" the number for which the distances are certain to 1 %,
-        ‖errors_‖ ≤ 0.01 ‖distances_‖ in the Frobenius norm (with own atoms, tol 0.02); for "kl" 100 components or 400 atoms.
-        If bags hardly differ, distances count as at least 0.01 of the bags' norms, with a warning.
+        The number of atoms or components. Without ``tol`` and ``size``, "kl" uses 100 components or 400 atoms. "mmd" then chooses
+        the number so that ‖errors_‖ ≤ 0.01 ‖distances_‖ in the Frobenius norm (with own atoms, tol 0.02). If bags are nearly equal,
+        distances count as at least 0.01 times the bags' norms, with a warning.
     pieces : "atoms" or "components"
-        Weighted points, or Gaussian components with their own covariances for each bag, for "kl" with a Gaussian kernel. On blood
-        samples, a quarter of the number of components has a tenth of the error of atoms, and takes longer to fit. By default
-        components for "kl" with a Gaussian kernel, unless ``atoms`` or ``plateau`` is given.
+        Weighted points, or Gaussian components with their own covariances for each bag. The default is components for "kl" with a
+        Gaussian kernel, unless ``atoms`` or ``plateau`` is given, and atoms otherwise. On blood samples, components have a tenth of
+        the error of four times as many atoms, and take longer to fit.
     atoms : "shared", "own" or "all"
-        The same atoms for all bags, by default; different atoms for each bag, as in the paper; or no compression.
+        The same atoms for all bags (default), different atoms for each bag, as in the paper, or no compression.
     select : selector or its name, of atoms
     plateau : float
-        The ε rule of the paper, instead of ``tol`` or ``size``: stop at the first atom that adds at most this proportion of the
-        energy added since the first. For each bag with own atoms, for the mean of all bags with shared atoms.
+        The ε rule of the paper, instead of ``tol`` or ``size``. It stops at the first atom that adds at most this proportion of the
+        energy added since the first. The rule applies to each bag with own atoms, and to the mean of all bags with shared atoms.
     max_size : int, "sqrt" or function of the number of points
-        The largest number of atoms or components for ``tol`` and ``plateau``; default 5000, for "kl" 1000. With own atoms it is
-        applied to each bag: the paper's is ``lambda n: int(3 * n**0.5)``. "sqrt" is the largest integer below √n.
-    n_neighbors : int, of the graph of layout "isomap"; at most the number of bags minus one is used
-    draws : int, from each density, for "kl"; default 4000 from components, 1000 from atoms
-    confidence : float, of the certificates behind ``errors_``
+        The largest number of atoms or components for ``tol`` and ``plateau``; default 5000, for "kl" 1000. With own atoms it
+        applies to each bag. The paper uses ``lambda n: int(3 * n**0.5)``. "sqrt" is the largest integer below √n.
+    n_neighbors : int
+        The number of neighbours in the graph of layout "isomap". At most the number of bags minus one is used.
+    draws : int
+        The number of draws from each density, for "kl"; default 4000 from components, 1000 from atoms.
+    confidence : float
+        The confidence of the certificates behind ``errors_``.
     random_state : None, seed, Generator or RandomState
     progress : bool, or a function of (stage, done, total)
 
@@ -77,16 +81,16 @@ class CohortMap(TransformerMixin, BaseEstimator):
     embedding_ : (N, n_components)
     distances_ : (N, N)
     errors_ : (N, N)
-        "mmd": an upper bound on the effect of the compression on each distance. With shared atoms, the full distance lies between
-        ``distances_`` and ``distances_ + errors_``, with own atoms within ``distances_ ± errors_``. "kl": the standard error of the
-        Monte-Carlo estimate.
-    compressions_ : list of Compression, one for each bag; None for atoms "all"
+        For "mmd", an upper bound on the effect of the compression on each distance. With shared atoms, the full distance lies
+        between ``distances_`` and ``distances_ + errors_``, with own atoms within ``distances_ ± errors_``. For "kl", the standard
+        error of the Monte Carlo estimate.
+    compressions_ : Compressions of the bags, a list, or None for atoms "all".
         With components, ``mean`` of each is a `Mixture`.
     pieces_ : "atoms" or "components"
-    names_ : list, of the bags: positions in the list, keys, or labels in the order in which they appear
-    kernel_ : Kernel with a resolved bandwidth
+    names_ : Names of the bags, a list of numbers from 0, keys, or labels in the order of their first row.
+    kernel_ : Kernel with a resolved bandwidth.
     n_features_in_ : int
-    feature_names_in_ : (d,) array, the columns of the bags, if they are frames with texts as column names
+    feature_names_in_ : Columns of the bags, (d,), if they are frames with texts as column names.
 
     Examples
     --------
@@ -142,7 +146,7 @@ class CohortMap(TransformerMixin, BaseEstimator):
             kernel=kernel,
             atoms=WAYS[0] if self.atoms is None else _validate.one_of(self.atoms, "atoms", WAYS),
             request=request,
-            draws=_validate.whole(draws, "draws", 2, None, "an error needs at least two"),
+            draws=_validate.whole(draws, "draws", 2, None, "a standard error needs at least two"),
         )
 
     def _pieces(self, distance: str, kernel: Kernel) -> str:
@@ -162,7 +166,7 @@ class CohortMap(TransformerMixin, BaseEstimator):
         return pieces
 
     def fit(self, bags: BagsLike, y: Any = None, *, sample: Any = None) -> Self:
-        """Compare the bags and place them on the map.
+        """Compare the bags and compute the map.
 
         Parameters
         ----------
@@ -174,9 +178,9 @@ class CohortMap(TransformerMixin, BaseEstimator):
         options = self._options()
         layout = _validate.one_of(self.layout, "layout", LAYOUTS)
         neighbours = _validate.whole(self.n_neighbors, "n_neighbors", 1)
-        most = len(names) - 1
+        limit = len(names) - 1
         components = _validate.whole(
-            self.n_components, "n_components", 1, most, f"{len(names)} bags lie in at most {most} dimensions"
+            self.n_components, "n_components", 1, limit, f"{len(names)} bags lie in at most {limit} dimensions"
         )
         rng = _validate.generator(self.random_state, "random_state")
         with closing(Progress(self.progress)) as shown:
@@ -202,17 +206,17 @@ class CohortMap(TransformerMixin, BaseEstimator):
         return self.fit(bags, y, sample=sample).embedding_
 
     def transform(self, bags: BagsLike, *, sample: Any = None) -> Array:
-        """Points of later bags, (M, n_components); the map is unchanged."""
+        """Points of later bags on the unchanged map, (M, n_components)."""
         distances, _ = self._to_fitted(bags, sample)
         return self._layout.place(distances)
 
     def distances_to_fitted(self, bags: BagsLike, *, sample: Any = None) -> tuple[Array, Array]:
         """The distances of later bags to the fitted ones, and their errors, (M, N) each.
 
-        A bag with a large error is compared in full, with a warning that names it. The measured error is large above ``tol``;
-        without ``tol``, above 0.02 and above 1.5 times that of the worst fitted bag. For "kl", the missing part of the divergence
-        is large above 0.05 and above 1.5 times that of the worst fitted bag. For "mmd", the error of the distance is then that of
-        the fitted bag.
+        A bag with a large error is compared in full, with a warning that names it. The limit for the measured error is ``tol``.
+        Without ``tol`` it is 0.02, or 1.5 times the error of the worst fitted bag if that is larger. For "kl", the missing part of
+        the divergence has the limit 0.05, or 1.5 times the value of the worst fitted bag. For "mmd", only the fitted bag then
+        contributes to the error of the distance.
         """
         return self._to_fitted(bags, sample)
 
@@ -232,9 +236,9 @@ class CohortMap(TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        ax : matplotlib axes, optional; new ones by default
-        labels : list of N texts next to the points, True for the names of the bags, False or None for no text
-        groups : list of N, with a colour for each value; bags without a group (None, NaN) are grey
+        ax : Matplotlib axes, optional; new axes by default.
+        labels : List of N texts next to the points, True for the names of the bags, False or None for no text.
+        groups : List of N values, each with a colour. Bags without a group (None, NaN) are grey.
 
         Returns
         -------

@@ -1,17 +1,17 @@
-"""Maps: a point in few dimensions for each bag, from distances alone; later bags; the alignment of two maps; and a scatter plot.
+"""Maps with a point in few dimensions for each bag, from distances alone; the alignment of two maps; and a scatter plot.
 
 `IsomapLayout`
           scikit-learn's Isomap on the given distances: shortest paths in the graph of neighbours, then classical scaling
           (Tenenbaum, de Silva & Langford 2000). A later bag is joined to the graph by its own neighbours and projected onto the
-          axes (the Nyström formula). A fitted bag is placed exactly at its point, since its distance to itself is 0.
+          axes (the Nyström formula). A fitted bag gets exactly its point, because its distance to itself is 0.
 `StressLayout`
           metric scaling by scikit-learn's SMACOF, which minimises Σ (‖z_i − z_j‖ − D_ij)². It starts from classical scaling, so it
-          is deterministic, and similar distances give similar maps. A later bag is placed where its own part of the stress is
-          smallest, with the others fixed. Gower's formula for classical scaling is one start of that search.
+          is deterministic, and similar distances give similar maps. The point of a later bag minimises its part of the stress, with
+          the other points fixed. Gower's formula for classical scaling is one start of that search.
 
-`procrustes` aligns two maps, which are determined up to a shift, a rotation or reflection, and a scale. With both maps centred, A
-and B, the minimum over rotations and reflections R and scales s of ‖sAR − B‖ is attained at R = UVᵀ for AᵀB = UΣVᵀ, and s = tr Σ /
-‖A‖². The correlation is tr Σ / (‖A‖ ‖B‖), and ‖sAR − B‖² = (1 − correlation²) ‖B‖².
+`procrustes` aligns two maps, which are determined up to a shift, a rotation or reflection, and a scale. Let A and B be the centred
+maps, and AᵀB = UΣVᵀ. The minimum of ‖sAR − B‖ over rotations and reflections R and scales s is at R = UVᵀ and s = tr Σ / ‖A‖². The
+correlation is tr Σ / (‖A‖ ‖B‖), and ‖sAR − B‖² = (1 − correlation²) ‖B‖².
 
 O(N³) for Isomap, O(N²) a step for the stress, O(N) a step for a later bag, O(N k² + k³) for an alignment.
 """
@@ -36,11 +36,11 @@ from reduset._types import Array
 
 MAX_STEPS, STRESS_TOLERANCE = 3000, 1e-9
 LAYOUTS = ("isomap", "mds")
-SHAPES = "osD^vP*X"  # markers, so that groups differ without colours too
+SHAPES = "osD^vP*X"  # markers that distinguish groups without colours
 
 
 class Layout(ABC):
-    """Points of the fitted bags, (N, k), and of later ones."""
+    """Points of the fitted bags, (N, k), and of later bags."""
 
     points: Array
 
@@ -50,12 +50,12 @@ class Layout(ABC):
 
 
 class IsomapLayout(Layout):
-    """Isomap: along the graph of the ``n_neighbors`` nearest neighbours."""
+    """Isomap on the graph of the ``n_neighbors`` nearest neighbours."""
 
     def __init__(self, distances: Array, n_components: int, n_neighbors: int) -> None:
         neighbours = min(n_neighbors, len(distances) - 1)
         self._isomap = manifold.Isomap(n_neighbors=neighbours, n_components=n_components, metric="precomputed")
-        with warnings.catch_warnings():  # about the storage of the graph, which users cannot change
+        with warnings.catch_warnings():  # the warning is about the storage of the graph, which users cannot change
             warnings.simplefilter("ignore", SparseEfficiencyWarning)
             self.points = self._isomap.fit_transform(distances)
 
@@ -64,11 +64,11 @@ class IsomapLayout(Layout):
 
 
 class StressLayout(Layout):
-    """Metric multidimensional scaling: distances on the map as close as possible to those given, in the sum of squares."""
+    """Metric multidimensional scaling: distances on the map are close to the given distances, in the sum of squares."""
 
     def __init__(self, distances: Array, n_components: int) -> None:
         self._classical = _ClassicalScaling(distances, n_components)
-        if not distances.any():  # bags that all coincide; SMACOF would divide by 0
+        if not distances.any():  # SMACOF would divide by 0 if all bags coincide
             self.points = np.zeros((len(distances), n_components))
             return
         points, _ = manifold.smacof(
@@ -87,7 +87,7 @@ class StressLayout(Layout):
         nearest = self.points[np.argsort(wanted, kind="stable")[:3]]
         starts = [*nearest, nearest.mean(axis=0), self._classical.place(wanted)]
         minima = [least_squares(differences, start) for start in starts]
-        return np.asarray(min(minima, key=lambda each: each.cost).x)
+        return np.asarray(min(minima, key=lambda minimum: minimum.cost).x)
 
 
 class _ClassicalScaling:
@@ -119,9 +119,9 @@ class Alignment:
 
     Attributes
     ----------
-    aligned : (N, k) the map, shifted, rotated and scaled onto the reference
-    correlation : 1 if the maps agree, 0 if they have nothing in common
-    residual : ‖aligned − reference‖ relative to the spread of the reference, √(1 − correlation²)
+    aligned : Map shifted, rotated and scaled onto the reference, (N, k).
+    correlation : Correlation of the two maps, 1 for equal maps up to the alignment, 0 for unrelated maps.
+    residual : Distance ‖aligned − reference‖ relative to the spread of the reference, √(1 − correlation²).
     """
 
     aligned: Array
@@ -134,7 +134,7 @@ def procrustes(embedding: Any, reference: Any) -> Alignment:
 
     Parameters
     ----------
-    embedding, reference : (N, k), the same bags in the same order
+    embedding, reference : Maps of the same bags in the same order, (N, k).
 
     Examples
     --------
@@ -155,7 +155,7 @@ def procrustes(embedding: Any, reference: Any) -> Alignment:
     spreads = {"embedding": float(np.linalg.norm(A)), "reference": float(np.linalg.norm(B))}
     for name, spread in spreads.items():
         if spread == 0:
-            raise ValueError(f"{name} must have different rows, got {len(A)} equal ones; is every bag the same?")
+            raise ValueError(f"{name} must have different rows, got {len(A)} equal rows; check the bags")
     rotation, common = orthogonal_procrustes(A, B)
     correlation = min(float(common) / (spreads["embedding"] * spreads["reference"]), 1.0)
     aligned = (A @ rotation) * (float(common) / spreads["embedding"] ** 2)
@@ -165,7 +165,7 @@ def procrustes(embedding: Any, reference: Any) -> Alignment:
 def scatter(
     points: Array, ax: Any, labels: Sequence[Any] | None, groups: Sequence[Any] | None, *, things: str = "bags", **options: Any
 ) -> Any:
-    """Draw the first two columns of a map, with a colour and marker for each group and grey without one; return the axes.
+    """Draw the first two columns of a map and return the axes. Each group has a colour and a marker; points without one are grey.
 
     ``options`` go to ``Axes.scatter``. matplotlib is imported at the first call.
     """

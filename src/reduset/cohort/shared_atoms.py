@@ -1,17 +1,17 @@
-"""Shared atoms: many bags compressed onto the same atoms, each with its own best weights.
+"""Shared atoms: many bags compressed onto the same atoms, with optimal weights for each bag.
 
-The atoms are selected for the mean of all bags, in which every bag has the same weight. Let P be the projection onto their span, f
-and g two bags, D = ‖f − g‖ and D₀ = ‖P f − P g‖. Both are projected onto one span, so by Pythagoras
+The atoms are selected for the mean of all bags, in which every bag has the same weight. Let P be the projection onto their span.
+Let f and g be two bags, D = ‖f − g‖ and D₀ = ‖P f − P g‖. Both are projected onto one span, so by Pythagoras
 
     D² − D₀² = ‖(I − P)(f − g)‖² ≤ (e_f + e_g)²,    e_f = ‖f − P f‖,
     0 ≤ D − D₀ ≤ √(D₀² + (e_f + e_g)²) − D₀.
 
-The error of a distance is of second order in the errors of the bags. If each bag has its own atoms (Cruz Cortés & Scott 2017,
+The error of a distance is of second order in the errors of the bags. With different atoms for each bag (Cruz Cortés & Scott 2017,
 Section VI-A), the projections differ, and only |D − D₀| ≤ e_f + e_g holds. Part of the error of a bag is its sampling noise, with
-an energy of about (1 − ‖Pφ‖²)/n, which no other bag shares. Small bags therefore need many atoms for a small tolerance.
+an energy of about (1 − ‖Pφ‖²)/n, which is independent between bags. Small bags therefore need many atoms for a small tolerance.
 
-How many atoms are enough follows from one measurement. With y_i = L⁻¹κ_i the coordinates of bag i in the span and r_i the measured
-‖f_i − P f_i‖² with all atoms, the first m atoms have the squared error e_i² = r_i + Σ_{l>m} y_il² for bag i. The distance of two
+The number of atoms follows from one measurement. Let y_i = L⁻¹κ_i be the coordinates of bag i in the span, and r_i the measured
+‖f_i − P f_i‖² with all atoms. With the first m atoms, bag i has the squared error e_i² = r_i + Σ_{l>m} y_il². The distance of two
 bags is ‖y_i − y_j‖ over the first m coordinates. The upper ends of the intervals of r are used, in units where every kernel
 function has norm 1. O(N²·m) for each size.
 
@@ -40,12 +40,12 @@ from reduset.select import Selector, Traversal
 from reduset.weights import CHOLESKY_UP_TO, FactoredSpan, Span, span_of
 
 POOL_ROWS = 1 << 15
-SIZE_MARGIN = 1.02  # factor on the size that the errors so far predict
+SIZE_MARGIN = 1.02  # factor on the size that the measured errors predict
 MIN_GROWTH, MAX_GROWTH = 1.1, 2.0  # of the size in one step
 
 
 def pool(bags: Sequence[Floats], kernel: Kernel, rng: np.random.Generator) -> KernelMean:
-    """The mean of all bags with the same weight each; from many rows, the same number of each bag is drawn.
+    """The mean of all bags with equal weights. From many rows, the same number of each bag is drawn.
 
     A bandwidth rule of the kernel is resolved on these points.
     """
@@ -57,8 +57,8 @@ def rows_drawn(sizes: Sequence[int], rng: np.random.Generator) -> list[Indices |
     """The rows of each bag that are pooled, None for all of them."""
     if sum(sizes) <= POOL_ROWS:
         return [None] * len(sizes)
-    most = max(2, POOL_ROWS // len(sizes))
-    return [None if size <= most else np.sort(rng.choice(size, most, replace=False)) for size in sizes]
+    limit = max(2, POOL_ROWS // len(sizes))
+    return [None if size <= limit else np.sort(rng.choice(size, limit, replace=False)) for size in sizes]
 
 
 def pooled(drawn: Sequence[Floats], kernel: Kernel) -> KernelMean:
@@ -67,7 +67,7 @@ def pooled(drawn: Sequence[Floats], kernel: Kernel) -> KernelMean:
     return KernelMean(np.concatenate(drawn), weights, kernel)
 
 
-# -- how many atoms are enough ----------------------------------------------------------------------------------------------
+# -- the number of atoms ----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -76,8 +76,8 @@ class PrefixLosses:
 
     Attributes
     ----------
-    coordinates : (N, m) y of each bag
-    rest : (N,) upper end of ‖f − P f‖² with all atoms
+    coordinates : Coordinates y of each bag, (N, m).
+    rest : Upper end of ‖f − P f‖² with all atoms, (N,).
     """
 
     coordinates: Array
@@ -98,7 +98,7 @@ class StoppingRule(ABC):
 
     @abstractmethod
     def lack(self, losses: PrefixLosses, size: int) -> float:
-        """The ratio of the errors with the first ``size`` atoms to those that the goal allows; the goal is reached at 1."""
+        """The ratio of the errors with the first ``size`` atoms to the allowed errors; the goal is reached at 1."""
 
     @property
     @abstractmethod
@@ -106,7 +106,7 @@ class StoppingRule(ABC):
         """The relative error of the mean of all bags at which the bags are first measured."""
 
     def fewest(self, losses: PrefixLosses) -> int:
-        """The smallest size that reaches the goal, if all atoms do: the ratio falls with the size."""
+        """The smallest size that reaches the goal, if all atoms reach it. The ratio decreases with the size."""
         low, high = 0, losses.coordinates.shape[1]
         while high - low > 1:
             middle = (low + high) // 2
@@ -116,7 +116,7 @@ class StoppingRule(ABC):
 
 @dataclass(frozen=True)
 class BagTolerance(StoppingRule):
-    """‖f − f_m‖ / ‖f‖ at most ``tol`` for every bag."""
+    """The goal that ‖f − f_m‖ / ‖f‖ is at most ``tol`` for every bag."""
 
     tol: float
 
@@ -130,29 +130,30 @@ class BagTolerance(StoppingRule):
 
 @dataclass(frozen=True)
 class DistanceTolerance(StoppingRule):
-    """The bounds of all distances at most ``share`` of the distances, in the Frobenius norm.
+    """The goal that the error bounds are at most ``tol`` times the distances, in the Frobenius norm.
 
-    If bags hardly differ, no error is small compared with the distances. Distances count as at least ``share`` of the bags' norms.
+    If bags are nearly equal, no error is small compared with the distances. Distances count as at least ``tol`` times the bags'
+    norms.
     """
 
-    share: float
+    tol: float
 
     def lack(self, losses: PrefixLosses, size: int) -> float:
-        apart = pdist(losses.coordinates[:, :size])
-        lost = np.sqrt(losses.squares(size))
-        i, j = np.triu_indices(len(lost), 1)
-        errors = np.hypot(apart, lost[i] + lost[j]) - apart
-        scale = max(np.linalg.norm(apart), self.share * np.linalg.norm(losses.norms[i]))
-        return float(np.sqrt(np.linalg.norm(errors) / (self.share * scale)))  # of second order in the errors of the bags
+        distances = pdist(losses.coordinates[:, :size])
+        residuals = np.sqrt(losses.squares(size))
+        i, j = np.triu_indices(len(residuals), 1)
+        errors = np.hypot(distances, residuals[i] + residuals[j]) - distances
+        scale = max(np.linalg.norm(distances), self.tol * np.linalg.norm(losses.norms[i]))
+        return float(np.sqrt(np.linalg.norm(errors) / (self.tol * scale)))  # they are of second order in the bags' errors
 
     @property
     def start(self) -> float:
-        return float(np.sqrt(self.share))
+        return float(np.sqrt(self.tol))
 
 
 @dataclass(frozen=True)
 class Plateau:
-    """The ε rule of the 2017 paper for the mean of all bags: stop at the first atom that adds at most ε of the energy so far."""
+    """The ε rule of the 2017 paper for the mean of all bags: stop at the first atom that adds at most ε times the energy so far."""
 
     epsilon: float
 
@@ -166,16 +167,18 @@ class SharingOptions:
 
     Attributes
     ----------
-    goal : a number of atoms, or a rule, with at most ``most`` atoms
-        With other weights than free ones it is a number, a plateau, or a tolerance for each bag.
-    kind : of weights
+    selector : Selector of the atoms.
+    kind : Kind of weights.
+    confidence : Confidence of the certificates.
+    goal : Number of atoms, or a rule. Weights other than "free" need a number, a plateau, or a tolerance for each bag.
+    max_size : Largest number of atoms.
     """
 
     selector: Selector
     kind: str
     confidence: float
     goal: int | StoppingRule | Plateau
-    most: int
+    max_size: int
 
 
 @dataclass(frozen=True)
@@ -184,7 +187,7 @@ class SharedAtoms:
 
     Attributes
     ----------
-    span : of the atoms; its κ is not used
+    span : Span of the atoms. Its κ is not used.
     """
 
     kernel: Kernel
@@ -192,7 +195,7 @@ class SharedAtoms:
     options: SharingOptions
 
     def put(self, mean: KernelMean, rng: np.random.Generator) -> Compression:
-        """A bag on these atoms: one pass over its points."""
+        """A bag on these atoms, in one pass over its points."""
         evidence = BagProjector(mean, self.options.confidence, rng).project(self.span)
         prefixes = evidence.prefixes(self.span, mean.kernel, self.options.kind, self.options.confidence)
         return _compression(prefixes, self.span.size, evidence.size, self.options)
@@ -212,12 +215,12 @@ def share(source: BagSource, pooled: KernelMean, options: SharingOptions, rng: n
     bags = _BagsOnAtoms(source, pooled.kernel, options, bag_rngs, progress)
     with single_threaded_blas():
         target = Run(pooled_rng, options.confidence, progress).target(pooled)
-        traversal, most = begin(target, options.selector), min(options.most, CHOLESKY_UP_TO)
+        traversal, max_size = begin(target, options.selector), min(options.max_size, CHOLESKY_UP_TO)
         if isinstance(options.goal, StoppingRule):
-            span, size, reached = _grow_until(options.goal, bags, target, traversal, most)
+            span, size, reached = _grow_until(options.goal, bags, target, traversal, max_size)
         else:
             if isinstance(options.goal, Plateau):
-                result = by_plateau(target, traversal, options.goal.epsilon, "free", most)
+                result = by_plateau(target, traversal, options.goal.epsilon, "free", max_size)
                 span, size, reached = result.weighed.span, result.size, result.reached
             else:
                 span = grow(target, traversal, options.goal).span
@@ -241,21 +244,21 @@ class _BagsOnAtoms:
         self._prefixes: list[Prefixes] = []
 
     def project(self, span: Span) -> None:
-        """Project every bag onto these atoms, which replace those before."""
+        """Project every bag onto these atoms, which replace the previous atoms."""
         self._spans.append(span)
         confidence = self.options.confidence
         self._evidence = self._source.project(self._spans, self._kernel, confidence, self._rngs, self._report)
-        self._prefixes = [each.prefixes(span, self._kernel, self.options.kind, confidence) for each in self._evidence]
+        self._prefixes = [evidence.prefixes(span, self._kernel, self.options.kind, confidence) for evidence in self._evidence]
 
     def losses(self) -> PrefixLosses:
         """The errors of free weights, for every number of atoms at once."""
-        spans = [each.span for each in self._prefixes]
-        coordinates = np.stack([span.y for span in spans if isinstance(span, FactoredSpan)])  # all spans are, up to ``most`` atoms
-        return PrefixLosses(coordinates, np.array([each.residual.high for each in self._prefixes]))
+        spans = [prefixes.span for prefixes in self._prefixes]
+        coordinates = np.stack([span.y for span in spans if isinstance(span, FactoredSpan)])  # up to CHOLESKY_UP_TO atoms, all are
+        return PrefixLosses(coordinates, np.array([prefixes.residual.high for prefixes in self._prefixes]))
 
     def largest_error(self, size: int) -> float:
-        """The upper end of the relative error of the worst bag, with weights of the kind in the options."""
-        return max(each.error(size).interval[1] for each in self._prefixes)
+        """The upper end of the relative error of the worst bag, with the kind of weights in the options."""
+        return max(prefixes.error(size).interval[1] for prefixes in self._prefixes)
 
     def compressions(self, size: int) -> list[Compression]:
         """Each bag on the first ``size`` atoms."""
@@ -268,37 +271,39 @@ def _compression(prefixes: Prefixes, size: int, rows: int, options: SharingOptio
     return assemble(prefixes, size, rows, str(options.selector), Clock(), remark=remark, all_shown=True)
 
 
-def _grow_until(rule: StoppingRule, bags: _BagsOnAtoms, target: Target, traversal: Traversal, most: int) -> tuple[Span, int, bool]:
+def _grow_until(
+    rule: StoppingRule, bags: _BagsOnAtoms, target: Target, traversal: Traversal, max_size: int
+) -> tuple[Span, int, bool]:
     """Add atoms until the rule holds: their span, the number needed, and whether the rule was reached.
 
-    The first number comes from the mean of all bags, which is quick to measure and has a smaller error than the bags, since their
-    noise is independent. From there on the bags are measured, each time with more atoms.
+    The first number comes from the mean of all bags, which is quick to measure. Its error is smaller than the errors of the bags,
+    because their noise is independent. Then the bags are measured, each time with more atoms.
     """
     free = bags.options.kind == "free"
-    start = by_tolerance(target, traversal, rule.start, "free", most)
-    asked, known = start.size, start.weighed.kappa
+    start = by_tolerance(target, traversal, rule.start, "free", max_size)
+    requested, known = start.size, start.weighed.kappa
     while True:
-        weighed = grow(target, traversal, asked, known)
+        weighed = grow(target, traversal, requested, known)
         known = max(known, weighed.kappa, key=len)
-        more, span = weighed.atoms.complete and asked < most, weighed.span
+        more, span = weighed.atoms.complete and requested < max_size, weighed.span
         bags.project(span)
         size = span.size  # without redundant atoms
         losses = bags.losses()
         lack = rule.lack(losses, size)
-        if lack <= 1 and not free:  # these weights have a larger error, and need a solve for every size
+        if lack <= 1 and not free:  # other weights have a larger error, and need a solve for every size
             lack = bags.largest_error(size) / rule.start
         if lack <= 1:
             return span, rule.fewest(losses) if free else size, True
         if not more:
             return span, size, False
         factor = SIZE_MARGIN * lack ** (1 / _steepness(rule, losses, size, lack))
-        asked = min(most, max(asked + 1, int(asked * np.clip(factor, MIN_GROWTH, MAX_GROWTH))))
+        requested = min(max_size, max(requested + 1, int(requested * np.clip(factor, MIN_GROWTH, MAX_GROWTH))))
 
 
 def _steepness(rule: StoppingRule, losses: PrefixLosses, size: int, lack: float) -> float:
-    """The power s in lack ~ size⁻ˢ, estimated over the last quarter of the atoms; at least ½."""
+    """The exponent s in lack ~ size⁻ˢ, estimated over the last quarter of the atoms; at least ½."""
     if size <= 1:
         return 0.5
     earlier = max(1, 3 * size // 4)
-    fall = np.log(rule.lack(losses, earlier) / lack)
-    return max(float(fall / np.log((size + 1) / (earlier + 1))), 0.5)
+    decrease = np.log(rule.lack(losses, earlier) / lack)
+    return max(float(decrease / np.log((size + 1) / (earlier + 1))), 0.5)

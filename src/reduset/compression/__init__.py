@@ -1,7 +1,7 @@
 """compress: select (which atoms) → weigh (which weights) → certify (the measured error), and its result.
 
-`compressing` is the door, `plan` resolves every default, `stages` has the three stages, and `searches` and `resolution` are loops
-around them.
+`compressing` has the public functions, and `plan` resolves every default. `stages` has the three stages, and `searches` and
+`resolution` are loops around them.
 
 May import: select, certificate, weights, mixture, mean, kernels, and tables of io.
 """

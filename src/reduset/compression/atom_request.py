@@ -1,7 +1,7 @@
-"""The request of an estimator for atoms: how many, how they are chosen, and with which weights.
+"""The request of an estimator for atoms: their number, their selection and their weights.
 
-Estimators that compress share this one object, so that ``select``, ``size``, ``tol``, ``plateau`` and ``max_size`` follow the same
-rules in all of them. The setting of Cruz Cortés & Scott 2017 (Section V-B) is ``select="kcenter", plateau=1e-8, max_size="sqrt"``.
+All estimators that compress use this object. So ``select``, ``size``, ``tol``, ``plateau`` and ``max_size`` follow the same rules
+in all of them. The setting of Cruz Cortés & Scott 2017 (Section V-B) is ``select="kcenter", plateau=1e-8, max_size="sqrt"``.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ def at_most_one(**goals: Any) -> None:
     if len(given) > 1:
         *first, last = goals
         shown = " and ".join(f"{name}={value!r}" for name, value in given.items())
-        raise ValueError(f"give at most one of {', '.join(first)} and {last}, got {shown}; leave one out")
+        raise ValueError(f"give at most one of {', '.join(first)} and {last}, got {shown}; omit one")
 
 
 @dataclass(frozen=True)
 class AtomRequest:
-    """What an estimator asks of a compression, checked once.
+    """The options of a compression that an estimator needs, checked once.
 
     Parameters
     ----------
-    select : selector or its name
-    size : int, a number of atoms
-    tol : float, the largest relative error
-    plateau : float, the ε of the 2017 paper: stop at the first atom that adds at most this proportion of the energy so far
+    select : Selector or its name.
+    size : Number of atoms.
+    tol : Largest relative error.
+    plateau : ε of the 2017 paper. Selection stops at the first atom that adds at most this proportion of the energy so far.
     max_size : int, "sqrt" or a function of the number of points
-        The most atoms with ``tol`` or ``plateau``. "sqrt" is the largest integer below √n, as in the paper.
+        Largest number of atoms with ``tol`` or ``plateau``. "sqrt" is the largest integer below √n, as in the paper.
     weights, refine, pieces, confidence : as in `compress`
     """
 
@@ -78,7 +78,7 @@ class AtomRequest:
 
     @classmethod
     def of(cls, estimator: Any, **changes: Any) -> Self:
-        """From the constructor parameters of an estimator that have the names of these fields, and ``changes`` to them."""
+        """The request of an estimator with parameters of these names, with ``changes``."""
         names = {field.name for field in fields(cls)} & set(estimator.get_params(deep=False))
         return cls(**{name: getattr(estimator, name) for name in names} | changes)
 
@@ -89,15 +89,15 @@ class AtomRequest:
 
     @property
     def goal(self) -> str:
-        """The goal as it is written in a call: tol=0.01."""
+        """The goal as an argument, such as tol=0.01."""
         return next((f"{name}={getattr(self, name):g}" for name in GOALS if getattr(self, name) is not None), "")
 
     def or_else(self, **goal: Any) -> Self:
-        """The request with this goal where it has none of its own."""
+        """The request with this goal if it has no goal."""
         return self if self.has_goal else replace(self, **goal)
 
     def most(self, n: int) -> int:
-        """The most atoms for so many points, with ``tol`` or ``plateau``."""
+        """The largest number of atoms for ``n`` points, with ``tol`` or ``plateau``."""
         if self.max_size is None:
             return min(n, MOST_ATOMS)
         if isinstance(self.max_size, str):
@@ -107,23 +107,23 @@ class AtomRequest:
         return min(n, self.max_size)
 
     def compress(self, full: KernelMean, rng: np.random.Generator, progress: ProgressLike = False) -> Compression:
-        """The compression asked for, without a warning where its goal is not reached; of at most as many atoms as points."""
+        """Compress, without a warning if the goal is not reached; ``size`` is at most the number of points."""
         goal: dict[str, Any] = {"tol": self.tol, "plateau": self.plateau, "max_size": self.most(full.size)}
         if self.size is not None:
             goal = {"size": min(self.size, full.size)}
-        same = {name: getattr(self, name) for name in ("select", "weights", "refine", "pieces", "confidence")}
-        return compress_quietly(full, **goal, **same, rng=rng, progress=progress)
+        options = {name: getattr(self, name) for name in ("select", "weights", "refine", "pieces", "confidence")}
+        return compress_quietly(full, **goal, **options, rng=rng, progress=progress)
 
     def compress_below(self, full: KernelMean, rng: np.random.Generator, progress: ProgressLike = False) -> Compression | None:
-        """`compress`, or None where ``size`` is the number of points or more: nothing is to be compressed then."""
+        """`compress`, or None if ``size`` is at least the number of points."""
         return None if self.size is not None and self.size >= full.size else self.compress(full, rng, progress)
 
-    def warn_if_not_reached(self, found: Compression, consequence: str) -> None:
-        """Warn if a compression ended at the most atoms allowed before it reached its goal."""
-        if not found.reached:
-            error = f"{found.certificate.relative_error:.2g}{at_bandwidth(found.certificate.bandwidth)}"
+    def warn_if_not_reached(self, result: Compression, consequence: str) -> None:
+        """Warn if a compression ended at its largest number of atoms before it reached its goal."""
+        if not result.reached:
+            error = f"{result.certificate.relative_error:.2g}{at_bandwidth(result.certificate.bandwidth)}"
             warn(
-                f"{self.goal} was not reached with {found.size:,} {summary.noun(found.mean)}s, which leave an error of {error}: "
+                f"{self.goal} was not reached with {result.size:,} {summary.noun(result.mean)}s; the error is {error}: "
                 f"{consequence}. A wider bandwidth, a larger {self.goal.partition('=')[0]} or a larger max_size reaches it",
                 NotReachedWarning,
             )

@@ -62,12 +62,15 @@ def compress(
 ) -> Compression:
     """Approximate the kernel mean of the rows by a small function, and measure the error.
 
-    ``compress(X, size=1000)`` returns 1,000 weighted atoms, and the finest bandwidth at which their error is at most 5 %, there and
-    at every coarser scale: the resolution. With a bandwidth, ``compress(X, Gaussian(0.5), tol=0.01)`` returns the fewest atoms
-    within 1 %, and ``size=`` instead of ``tol=`` measures the error of so many. Two of size, tolerance and bandwidth determine the
-    third. ``tol`` alone chooses the bandwidth at which the sampling error of the rows equals ``tol``.
+    Two of size, tolerance and bandwidth determine the third.
 
-    The result is for kernel computations: densities, distances, modes, drift. For a smaller table, use `sketch`, which returns real
+    - ``compress(X, size=1000)`` returns 1,000 weighted atoms and their resolution. This is the finest bandwidth at which their
+      error is at most 5 %, there and at every coarser scale.
+    - ``compress(X, Gaussian(0.5), tol=0.01)`` returns the fewest atoms within 1 % at this bandwidth.
+    - ``compress(X, Gaussian(0.5), size=1000)`` measures the error of 1,000 atoms at this bandwidth.
+    - ``compress(X, tol=0.05)`` chooses the bandwidth at which the sampling error of the rows equals ``tol``.
+
+    The result is for kernel computations: densities, distances, modes, drift. For a smaller table, use `sketch`. It returns real
     rows with weights.
 
     Parameters
@@ -76,32 +79,32 @@ def compress(
         Files and Dask collections are read in passes, and are never in memory as a whole.
         Channels of FCS files without a transform are put on estimated scales, as by `sketch`.
     kernel : Kernel, number, name or callable k(X, Y)
-        The kernel of the rows, by default a Gaussian whose bandwidth is searched for, like `Gaussian()`. A KernelMean has its own.
+        The kernel of the rows, by default `Gaussian()`, for which the bandwidth is searched. A KernelMean has its own kernel.
     size : int
-        The number of atoms, by default 1,000; fewer if fewer rows are distinct, or if atoms are redundant or get weight 0.
+        The number of atoms, by default 1,000. Fewer if fewer rows are distinct, and if atoms are redundant or get weight 0.
     tol : float
-        The largest relative error ‖f − f_m‖ / ‖f‖, by default 0.05; the upper end of its confidence interval is at most this.
+        The largest relative error ‖f − f_m‖ / ‖f‖, by default 0.05. It limits the upper end of the confidence interval.
     plateau : float
         Stop at the first atom that adds at most this proportion of the energy added since the first (the ε of the 2017 paper).
     max_size : int, default min(n, 5000), or 1,000 without a bandwidth
         The largest number of atoms with ``tol`` or ``plateau``.
     pieces : "atoms" or "components"
-        Weighted points, or Gaussian components with covariances of their own (``mean`` is then a `ComponentMean`). For densities,
-        some hundred components have the error of thousands of atoms.
+        Weighted points, or Gaussian components, each with a covariance (``mean`` is then a `ComponentMean`). For densities, some
+        hundred components have the error of thousands of atoms.
     select : "auto", the name of another class of `reduset.select` in small letters ("kcenter", "kmeans", …), or a selector
-        How atoms are chosen; "auto" tries several ways and keeps the best.
+        How atoms are chosen. "auto" tries several selectors and keeps the best.
     refine : bool or int
-        Move the selected atoms by L-BFGS to lower the error; a number is the most steps. Moved atoms have no indices.
+        Move the selected atoms by L-BFGS to lower the error. A number limits the steps. Moved atoms have no indices.
     weights : "free", "sum_to_one", "clipped", "sum_to_one_clipped", "simplex_projection", "simplex" or "own"
-        "free" weights have the least error and may be negative. "simplex" weights are the best non-negative ones with the sum of
-        the rows' weights. "own" are those of the selector. By default "free" at a given bandwidth, otherwise and for components
-        "simplex" ("sum_to_one" with ``refine``).
+        "free" weights have the smallest error and may be negative. "simplex" weights are the best non-negative weights with the sum
+        of the rows' weights. "own" uses the weights of the selector. The default for atoms at a given bandwidth is "free". It is
+        "simplex" without a bandwidth and for components ("sum_to_one" with ``refine``).
     sample_weight : (n,) array, optional
-        Weights of the rows; a KernelMean has its own. Of files and Dask frames, also the name of a column.
+        Weights of the rows. A KernelMean has its own weights. For files and Dask frames, also the name of a column.
     groups : (n,) array of labels, optional
-        Compress each group separately; its atoms have exactly its proportion of the weight, and ``tol`` holds for each group.
+        Compress each group separately. Its atoms have exactly its proportion of the weight, and ``tol`` holds for each group.
     quotas : "square root", "proportional" or "equal"
-        How ``size`` is divided among groups: by the square roots of their weights, by their weights, or equally.
+        How ``size`` is divided among groups. By default, it is proportional to the square roots of their weights.
     confidence : float
         The level of the certificate's interval.
     rng : None, seed or Generator
@@ -111,7 +114,8 @@ def compress(
     Returns
     -------
     Compression
-        ``mean`` is the small function, ``certificate`` its measured error, ``indices`` the rows of the atoms, if they are rows.
+        ``mean`` is the small function, and ``certificate`` its measured error. ``indices`` are the rows of the atoms, if they are
+        rows of the data.
 
     Examples
     --------
@@ -139,15 +143,15 @@ def compress(
         confidence=confidence,
     )
     if kernel is None and full is not data:
-        warn_of_units(full.atoms, names_of(data), "the error is that of the wide column alone")
+        warn_of_units(full.atoms, names_of(data), "the error is determined by the wide column alone")
     rng = _validate.generator(rng)
-    # once for the whole call: compressions in several threads would switch the threads of BLAS for each other
+    # once for the whole call: BLAS threads are set for the whole process, so compressions in parallel would interfere
     with closing(Progress(progress)) as shown, single_threaded_blas():
         run = Run(rng, plan.confidence, shown)
-        found = find(full, plan, run) if groups is None else find_groups(full, plan, groups, quotas, run)
-        result = replace(result_of(found, rng, plan), notes=notes)
+        search = find(full, plan, run) if groups is None else find_groups(full, plan, groups, quotas, run)
+        result = replace(result_of(search, rng, plan), notes=notes)
     if not is_quiet():
-        _warn(result, found.way_out)
+        _warn(result, search.way_out)
     return result
 
 
@@ -160,7 +164,7 @@ def _on_scales(data: Any) -> tuple[Any, tuple[str, ...]]:
 
 
 def _warn(result: Compression, way_out: str) -> None:
-    """Warn of a mean that is orthogonal to all atoms, of an error above that of random rows, and of a goal that was not reached."""
+    """Warn if the mean is orthogonal to all atoms, if random rows have a smaller error, or if the goal was not reached."""
     plan, error, pieces = result.plan, result.certificate, f"{summary.noun(result.mean)}s"
     if result.is_orthogonal and error.norm > 0:  # no weights bring the atoms closer to the mean than 0 does
         if result.mean.weights.any():
@@ -174,7 +178,7 @@ def _warn(result: Compression, way_out: str) -> None:
     comparison = summary.above_random_rows(result)
     if comparison is not None:
         warn(
-            f"{comparison}; leave out select and weights (got {result.selection} and {result.weighting!r}), or use sketch(data, "
+            f"{comparison}; omit select and weights (got {result.selection} and {result.weighting!r}), or use sketch(data, "
             f"{result.size}) for real rows with weights"
         )
     if not result.reached and plan is not None:
@@ -187,7 +191,7 @@ def _warn(result: Compression, way_out: str) -> None:
 
 
 def as_mean(data: KernelMean | PointsLike, kernel: KernelLike, sample_weight: WeightsLike) -> KernelMean:
-    """The mean of points, or a mean itself; raises an error for options that exclude each other."""
+    """The mean of points, or a given mean. Raises an error for options that exclude each other."""
     if not isinstance(data, KernelMean):
         if isinstance(data, Compression):
             raise TypeError("data is a Compression; compress its mean: compress(small.mean, ...)")
@@ -219,7 +223,7 @@ def weigh(
 ) -> Compression:
     """Compute the best weights for given atoms, or certify given weights.
 
-    The atoms may be a coreset, a sketch, cluster centres or a random sample. The result is like that of `compress`.
+    The atoms may be a coreset, a sketch, cluster centres or a random sample. The result has the same type as in `compress`.
 
     Parameters
     ----------
@@ -227,15 +231,19 @@ def weigh(
         The data that the atoms represent.
     atoms : (m,) whole numbers, rows of the data; or (m, d) points of any kind
     kernel : Kernel or callable k(X, Y)
-        Only with points; a KernelMean has its own. Without a bandwidth, as by default, the finest is searched for at which the
-        error of these atoms is at most ``tol``.
+        Only with points, since a KernelMean has its own kernel. Without a bandwidth (the default), the result has the finest
+        bandwidth at which the error of these atoms is at most ``tol``.
     weights : str or (m,) array
-        A kind of weights as in `compress` ("free", "simplex", …), with the same defaults; or the weights of the atoms, such as 1/m
-        each, which are kept and certified.
+        A kind of weights as in `compress` ("free", "simplex", …), with the same defaults. An array has the weights of the atoms,
+        such as 1/m each. These are kept and certified.
     tol : float, default 0.05; only without a bandwidth
+        The largest relative error.
     sample_weight : (n,) array, optional; only with points
-    confidence : float, of the certificate's interval
-    rng : None, seed or Generator; the same seed gives the same result
+        Weights of the rows.
+    confidence : float
+        The level of the certificate's interval.
+    rng : None, seed or Generator
+        The same seed gives the same result.
     progress : bool, or a function of (stage, done, total)
 
     Returns
@@ -262,7 +270,7 @@ def weigh(
     is_open = full is not data and is_left_open(kernel)
     if tol is not None and not is_open:
         raise ValueError(
-            f"tol determines the bandwidth, got tol={tol!r} with {full.kernel!r}, which has one; leave out tol, or the kernel"
+            f"tol determines the bandwidth, got tol={tol!r} with {full.kernel!r}, which has one; omit tol or the kernel"
         )
     source = {"data": data, "kernel": kernel, "sample_weight": sample_weight} if is_open else {"data": full}
     options: dict[str, Any] = {"confidence": confidence, "rng": rng, "progress": progress}
@@ -280,7 +288,7 @@ def _given(atoms: Any, weights: Any, full: KernelMean) -> Given:
         if points.shape[1] != full.dimension:
             raise ValueError(f"atoms must have {full.dimension} columns like the data, got shape {points.shape}")
     if len(points) > full.size:
-        raise ValueError(f"atoms must be at most as many as the data's points, {full.size:,}, got {len(points):,}; leave some out")
+        raise ValueError(f"atoms must be at most as many as the data's points, {full.size:,}, got {len(points):,}; omit some")
     own = None
     if weights is not None:
         own = _validate.weights(weights, len(points), "weights", signed=True)
@@ -316,7 +324,7 @@ def _rows_among(rows: Any, n: int) -> Indices:
 
 @dataclass(frozen=True)
 class Given(Selector):
-    """Atoms chosen elsewhere: rows of the data, or points, and their own weights if they have any."""
+    """Given atoms: rows of the data or points, with their weights if they have any."""
 
     rows: Indices | None = field(compare=False)
     points: Array = field(compare=False, repr=False)
@@ -332,7 +340,7 @@ class Given(Selector):
 
 
 class _AsGiven(Traversal):
-    nested = False  # so that they are sorted by the energy that each adds
+    nested = False  # so that atoms are sorted by the energy that each adds
 
     def __init__(self, given: Given) -> None:
         self._given = given
@@ -353,13 +361,13 @@ class _AsGiven(Traversal):
 
 
 def compress_quietly(full: KernelMean, **options: Any) -> Compression:
-    """`compress` without its warnings, for callers that report ``reached`` themselves."""
+    """`compress` without warnings, for callers that report ``reached`` themselves."""
     with quietly():
         return compress(full, **options)
 
 
 def evaluated(full: KernelMean, compression: Compression | None) -> tuple[SmallMean, Certificate]:
-    """The mean to keep and its certificate; without a compression a copy of all atoms, since the data may change later."""
+    """The mean to keep and its certificate. Without a compression, it is a copy of all atoms, since the data may change later."""
     if compression is not None:
         return compression.mean, compression.certificate
     atoms = full.atoms if in_blocks(full.atoms) else np.array(full.atoms[:])

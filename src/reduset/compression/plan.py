@@ -1,12 +1,13 @@
-"""The plan of a compression: every default and every "auto" is resolved here, and nowhere else.
+"""The plan of a compression. Only this module resolves defaults and "auto".
 
-Size, tolerance and bandwidth: two of the three determine the third.
+Two of size, tolerance and bandwidth determine the third:
 
-===========  ======================================================================================================
-given        The kernel has a bandwidth: ``size`` gives the error, ``tol`` the size, ``plateau`` is the rule of the 2017 paper.
-resolution   The bandwidth is the finest at which ``size`` atoms have an error of at most ``tol``, there and at coarser scales.
-noise        ``tol`` alone: the bandwidth is that at which the sampling error of the rows equals ``tol``.
-===========  ======================================================================================================
+given
+    The kernel has a bandwidth. ``size`` determines the error, and ``tol`` the size. ``plateau`` is the rule of the 2017 paper.
+resolution
+    The bandwidth is the finest at which ``size`` atoms have an error of at most ``tol``, there and at coarser scales.
+noise
+    With ``tol`` alone, the bandwidth is the scale at which the sampling error of the rows equals ``tol``.
 
 `DEFAULTS` has the selection, the weighting and the largest size for each of them.
 """
@@ -45,15 +46,16 @@ SQUARE_ROOT = "square root"  # the default rule for the sizes of groups
 
 @dataclass(frozen=True)
 class Defaults:
-    """The options of a call that does not set them.
+    """The default options.
 
     Attributes
     ----------
-    choice : "selector", "scales" (k-means centres or thinned rows, by their errors at all scales) or "fitted" (components)
-        How atoms for a search over bandwidths are chosen.
-    selector : used for "auto" at one bandwidth; None keeps `Auto`, the best of several at one bandwidth
-    weighting, moved_weighting : of atoms that stay, and of atoms that ``refine`` moves
-    most : the largest size if a tolerance determines it
+    choice : "selector", "scales" or "fitted"
+        How atoms for a search over bandwidths are chosen. "scales" chooses k-means centres or thinned rows by their errors at all
+        scales. "fitted" fits components.
+    selector : Selector for "auto" at one bandwidth. None keeps `Auto`, the best of several.
+    weighting, moved_weighting : Kinds of weights, for atoms that stay and for atoms that ``refine`` moves.
+    most : Largest size if a tolerance determines it.
     """
 
     choice: str
@@ -63,11 +65,11 @@ class Defaults:
     most: int
 
 
-# free weights are the best at one bandwidth; weights of the simplex are good at fine and coarse scales
+# free weights are the best at one bandwidth, and weights on the simplex are good at fine and coarse scales
 DEFAULTS = {
     (GIVEN, ATOMS): Defaults(BY_SELECTOR, None, "free", "free", MOST_ATOMS),
     (RESOLUTION, ATOMS): Defaults(BY_SCALES, None, "simplex", "sum_to_one", MOST_ATOMS),
-    # k-means, since what other selectors gain at one scale they lose at coarser ones
+    # k-means, since other selectors have smaller errors at one scale and larger errors at coarser scales
     (NOISE, ATOMS): Defaults(BY_SCALES, KMeans(rows=KMEANS_ROWS), "simplex", "sum_to_one", SIZE),
     (GIVEN, COMPONENTS): Defaults(FITTED, None, "simplex", "sum_to_one", MAX_COMPONENTS),
     (RESOLUTION, COMPONENTS): Defaults(FITTED, None, "simplex", "sum_to_one", MOST_ATOMS),
@@ -84,14 +86,14 @@ class Plan:
     bandwidth : "given", "resolution" or "noise"
     pieces : "atoms" or "components"
     choice : "selector", "scales" or "fitted", as in `Defaults`
-    selector : the selector
-    weighting : the kind of the weights
-    scale_robust : whether weights are changed if random rows would be better at a finer scale; only if ``weights`` was not set
-    size, tol, plateau : the goals; None if not set. A selector may end by itself without any.
-    most : the largest number of atoms
-    steps : steps to move the atoms by; None for none, 0 for as many as the time allows
-    confidence : level of the certificate's interval
-    measurement : how the error is measured: "exact", "frequencies" or "rows"
+    selector : Selector of the atoms.
+    weighting : Kind of the weights.
+    scale_robust : Whether weights change if random rows are better at a finer scale; only if ``weights`` was not set.
+    size, tol, plateau : Goals, None if not set. A selector may end by itself without a goal.
+    most : Largest number of atoms.
+    steps : Steps that move the atoms. None does not move them, and 0 uses the time that is allowed.
+    confidence : Level of the certificate's interval.
+    measurement : "exact", "frequencies" or "rows": how the error is measured
     """
 
     bandwidth: str
@@ -110,7 +112,7 @@ class Plan:
 
     @property
     def goal(self) -> str:
-        """The goal as it is written in a call, "tol=0.01"; empty if the selector decides."""
+        """The goal as an argument, such as "tol=0.01"; empty if the selector decides."""
         searched = self.bandwidth != GIVEN
         named = {"tol": self.tol} if searched else {"size": self.size, "tol": self.tol, "plateau": self.plateau}
         return next((f"{name}={value}" for name, value in named.items() if value is not None), "")
@@ -190,19 +192,19 @@ def plan_of(
     grouped: bool = False,
     confidence: float = 0.95,
 ) -> Plan:
-    """The plan for a mean, ``is_open`` if its bandwidth is searched for; raises an error for options that exclude each other."""
+    """The plan for a mean. ``is_open`` means that its bandwidth is searched for. Raises for options that exclude each other."""
     require_norm(full)
     _validate.one_of(pieces, "pieces", PIECES, PIECE_HINTS)
     selector = as_selector(select)
-    own_end = plateau is not None or (selector.ending and size is None and tol is None)
-    bandwidth = GIVEN if own_end or not is_open else NOISE if size is None and tol is not None else RESOLUTION
+    ends_itself = plateau is not None or (selector.ending and size is None and tol is None)
+    bandwidth = GIVEN if ends_itself or not is_open else NOISE if size is None and tol is not None else RESOLUTION
     defaults = DEFAULTS[bandwidth, pieces]
-    if not own_end and not is_open and not selector.ending:
+    if not ends_itself and not is_open and not selector.ending:
         _require_two_of_three(full, size, tol)
     if bandwidth == RESOLUTION:
         if max_size is not None:
             raise ValueError(
-                f"max_size needs tol or plateau alone, got it with size={size!r}; leave it out, since size sets the number of atoms"
+                f"max_size needs tol or plateau alone, got it with size={size!r}; omit it, since size sets the number of atoms"
             )
         size = min(SIZE, full.size) if size is None else _validate.whole(size, "size", 1, full.size, SIZE_HINT)
         tol, most = TOL if tol is None else _validate.tolerance(tol), min(MOST_ATOMS, full.size)
@@ -216,7 +218,7 @@ def plan_of(
         _require_components(full, selector, refine, plateau, grouped)
     if selector.automatic:
         choice = defaults.choice
-        if defaults.selector is not None and not grouped:  # each group has a plan of its own, at one bandwidth
+        if defaults.selector is not None and not grouped:  # each group has its own plan, at one bandwidth
             selector = defaults.selector
     steps = None if pieces == COMPONENTS else _steps(refine, weighting, full)
     confidence = _validate.confidence(confidence)
@@ -229,7 +231,7 @@ def plan_of(
 def _require_two_of_three(full: KernelMean, size: int | None, tol: float | None) -> None:
     """Raise if both of size and tol are given with a bandwidth, or none."""
     if (size is None) == (tol is None):
-        given = "give size or tol" if size is None else f"got size={size!r} and tol={tol!r} as well; leave out one of them"
+        given = "give size or tol" if size is None else f"omit one of size={size!r} and tol={tol!r}"
         rule = "two of size (a number of atoms), tol (a relative error) and the kernel's bandwidth determine the third"
         if not isinstance(full.kernel, RadialKernel):
             raise ValueError(f"{rule}: {full.kernel!r} has no bandwidth to search for, so {given}")
@@ -239,7 +241,7 @@ def _require_two_of_three(full: KernelMean, size: int | None, tol: float | None)
 def _one_goal(
     n: int, ending: bool, default: int, max_size: int | None, size: int | None, tol: float | None, plateau: float | None
 ) -> tuple[int | None, float | None, float | None, int]:
-    """Size, tolerance, plateau and the largest size, checked: exactly one goal, or none if the selector ends by itself."""
+    """Check size, tolerance, plateau and the largest size. There is exactly one goal, or none if the selector ends by itself."""
     given = {name: goal for name, goal in (("size", size), ("tol", tol), ("plateau", plateau)) if goal is not None}
     if len(given) > 1 or (not given and not ending):
         raise ValueError(
@@ -249,7 +251,7 @@ def _one_goal(
     if size is not None:
         size = _validate.whole(size, "size", 1, n, SIZE_HINT)
         if max_size is not None:
-            raise ValueError("max_size needs tol or plateau, got it with size; leave it out")
+            raise ValueError("max_size needs tol or plateau, got it with size; omit it")
         return size, None, None, size
     default = MOST_ATOMS if plateau is not None else default
     most = min(n, default) if max_size is None else _validate.whole(max_size, "max_size", 1, n)
@@ -277,11 +279,11 @@ def _require_components(full: KernelMean, selector: Selector, refine: bool | int
     options = {"select": not selector.automatic, "refine": refine is not False, "plateau": plateau is not None, "groups": grouped}
     for name, is_given in options.items():
         if is_given:
-            raise ValueError(f"{name} is not supported with pieces='components'; leave out one of them")
+            raise ValueError(f"{name} is not supported with pieces='components'; omit one of them")
 
 
 def _weighting(weights: str, selector: Selector, full: KernelMean) -> str:
-    """The kind of weights, if the selector and the mean have such."""
+    """The kind of the weights. Raises if the selector or the mean does not support it."""
     kind = _validate.one_of(weights, "weights", (*WEIGHTINGS, OWN), HINTS)
     if kind == OWN and not selector.weighs:
         raise ValueError(
@@ -293,13 +295,13 @@ def _weighting(weights: str, selector: Selector, full: KernelMean) -> str:
 
 
 def _steps(refine: Any, kind: str, full: KernelMean) -> int | None:
-    """The number of steps to move the atoms by: None for none, 0 for as many as the time allows."""
+    """The number of steps that move the atoms: None for none, 0 to use the time that is allowed."""
     if not isinstance(refine, bool | np.bool_ | int | np.integer):
         raise TypeError(f"refine must be True, False or a number of steps, got {refine!r}")
     if refine is False or refine is np.False_:
         return None
     if kind == OWN:
-        raise ValueError("weights='own' applies to atoms that stay, and refine moves them; use weights='free'")
+        raise ValueError("weights='own' needs unmoved atoms, and refine moves them; use weights='free'")
     if not isinstance(full.kernel, RadialKernel):
         raise TypeError(f"refine needs a kernel with a gradient, {full.kernel!r} has none; use {ANY_FAMILY}")
     if isinstance(refine, bool | np.bool_):

@@ -1,7 +1,9 @@
-"""The prefixes of a sequence of atoms: weights and errors of all of them, without the data.
+"""The prefixes of a sequence of atoms: their weights and errors, without the data.
 
-One measurement of the residual at the largest size gives the error of every prefix, because the energies that later atoms add are
-known exactly: ‖f − P_j f‖² = ‖f − P_m f‖² + Σ_{j<i≤m} yᵢ² (Pythagoras).
+The residual is measured once, at the largest size. This gives the error of every prefix, because the energies that later atoms add
+are known exactly (Pythagoras):
+
+    ‖f − P_j f‖² = ‖f − P_m f‖² + Σ_{j<i≤m} yᵢ².
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from reduset.kernels.base import exponential
 from reduset.mixture.component_mean import SmallMean, mean_of
 from reduset.weights import FactoredSpan, Span, solved
 
-SOME_SIZES, ALL_SIZES_UP_TO = 24, 300  # of a path whose weights are solved for at every size
+PATH_SIZES, ALL_SIZES_UP_TO = 24, 300  # of a path with weights that need a solve at every size
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ class PrefixError:
     relative: float
     interval: tuple[float, float]
     square_norm: float  # ‖f‖²
-    excess: float  # squared error of the weights beyond that of the best ones
+    excess: float  # squared error of the weights minus the squared error of the best weights
     weights: Array
 
 
@@ -57,14 +59,14 @@ class Prefixes:
 
     Attributes
     ----------
-    span : of all the atoms
-    residual : ‖f − Pf‖² for all of them
-    kind : of the weights
-    mass, total : Σw and Σ|w| of f
-    magnitudes : (m,) |w| of the row of each atom; 0 for atoms that are no rows
-    covered : g / C at the covering radius after each atom, for as many as are known
-    own : (k,) given weights of all the atoms, such as those of the selector
-    last : (m,) weights of all the atoms that replace those solved for; smaller prefixes have the ones solved for
+    span : Span of all atoms.
+    residual : Measured ‖f − Pf‖² for all atoms.
+    kind : Kind of the weights.
+    mass, total : Sums Σw and Σ|w| of f.
+    magnitudes : (m,) |w| of the row of each atom, 0 for atoms that are not rows.
+    covered : Values of g / C at the covering radius after each atom, where it is known.
+    own : (k,) given weights of all atoms, such as the selector's.
+    last : (m,) weights of all atoms that replace the solution. Smaller prefixes use the solution.
     """
 
     kernel: Kernel
@@ -84,22 +86,22 @@ class Prefixes:
     def of_new_points(
         cls, kernel: Kernel, span: Span, residual: Measurement, kind: str, confidence: float, mass: float = 1.0, total: float = 1.0
     ) -> Prefixes:
-        """For atoms that are no rows of f, and whose covering radii are not known."""
+        """Prefixes of atoms that are not rows of f, without covering radii."""
         return cls(kernel, span, residual, kind, mass, total, np.zeros(span.size), None, confidence)
 
     @property
     def atoms(self) -> Any:
-        """The atoms in order; the redundant ones are among them only if the weights are given."""
+        """The atoms in order. Redundant ones are included only if the weights are given."""
         return self.span.atoms if self.own is None else self.span.given
 
     def error(self, size: int) -> PrefixError:
-        """The error of the first ``size`` atoms, computed once: simplex weights of thousands of atoms take seconds."""
+        """The error of the first ``size`` atoms. It is kept, since simplex weights of thousands of atoms take seconds."""
         if size not in self._errors:
             self._errors[size] = self._with_solved_weights(size) if self.own is None else self._with_given_weights(self.own, size)
         return self._errors[size]
 
     def _with_solved_weights(self, size: int) -> PrefixError:
-        """Free weights of a mean that is orthogonal to the atoms are 0, since the solution would be rounding errors."""
+        """The error with solved weights. If f is orthogonal to the atoms, free weights are 0 instead of rounding errors."""
         span = self.span
         if self.last is not None and size == span.size:
             return self._error(self.last, span.excess(self.last, size), size)
@@ -110,7 +112,7 @@ class Prefixes:
         return self._error(weights, 0.0 if self.kind == "free" else span.excess(weights, size), size)
 
     def _with_given_weights(self, own: Array, size: int) -> PrefixError:
-        """A prefix of given weights is rescaled to the sum of all of them."""
+        """The error with given weights. The weights of a prefix are rescaled to the sum of all."""
         magnitude = float(np.abs(own[:size]).sum())
         if size == len(own):
             weights = own
@@ -130,12 +132,12 @@ class Prefixes:
         norms = self.span.energy(size) + squares if rest.whole is None else np.full(3, rest.whole)
         of_zero = np.inf if excess > 0 else 0.0
         errors = np.sqrt(np.divide(squares + excess, norms, out=np.full(3, of_zero), where=norms > 0))
-        # where the ends meet, rounding may leave the estimate outside of them
+        # if both ends are equal, rounding may put the estimate outside of the interval
         interval = (float(errors.min()), float(errors.max()))
         return PrefixError(float(errors[0]), interval, float(norms[0]), excess, weights)
 
     def _squares(self, residual: float) -> Array | None:
-        """The squared relative error of every prefix; None if that needs a solve for each."""
+        """The squared relative error of every prefix; None if each needs a solve."""
         if not isinstance(self.span, FactoredSpan) or self.kind not in ("free", "sum_to_one"):
             return None
         excess = 0.0 if self.kind == "free" else self.span.excess_of_sum(self.mass)
@@ -143,21 +145,21 @@ class Prefixes:
         return np.asarray((self.span.energies_after() + residual + excess) / total if total > 0 else np.zeros(self.span.size))
 
     def path(self, size: int) -> Path:
-        """The errors of the prefixes up to ``size``: of all, or of some if each needs a solve."""
+        """The errors of the prefixes up to ``size``. If each needs a solve, some sizes are omitted."""
         squares = self._squares(self.residual.square)
         sizes = np.arange(1, size + 1)
         if squares is not None:
             return Path(sizes, np.sqrt(squares[:size]))
         if size > ALL_SIZES_UP_TO or self.kind == "simplex" or not isinstance(self.span, FactoredSpan):
-            sizes = np.unique(np.geomspace(1, size, SOME_SIZES).round().astype(np.int64))
+            sizes = np.unique(np.geomspace(1, size, PATH_SIZES).round().astype(np.int64))
         return Path(sizes, np.array([self.error(int(m)).relative for m in sizes]))
 
     def smallest(self, tol: float) -> int | None:
-        """The smallest size whose interval ends within tol, or None."""
+        """The smallest size with an interval that ends within tol, or None."""
         if self.error(len(self.atoms)).interval[1] > tol:
             return None
         squares = self._squares(self.residual.high)
-        if squares is not None:  # if tol equals the end of the interval, rounding may leave none
+        if squares is not None:  # if tol equals the end of the interval, rounding may exclude every size
             return int(np.append(np.flatnonzero(squares <= tol**2), len(squares) - 1)[0]) + 1
         low, high = 0, len(self.atoms)  # the error decreases with the size, or nearly so: bisect
         while high - low > 1:
@@ -172,7 +174,7 @@ class Prefixes:
         if bounds is None:
             nu = float(self.covered[size - 1]) if self.covered is not None and size <= len(self.covered) else None
             bounds = Bounds.from_incoherence(max(self.total - float(self.magnitudes[:size].sum()), 0.0), nu)
-        # the bounds are those of the best weights; if coordinates are rounded, these are not the best
+        # the bounds hold for the best weights, and with rounded coordinates these weights are not the best
         beyond = error.excess if self.residual.whole is None else error.excess + self.residual.high
         bound, theorem = bounds.best(beyond, self.kind if self.residual.whole is None else "free")
         log_energy = kernel.log_energy(d)

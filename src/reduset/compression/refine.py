@@ -1,22 +1,21 @@
-"""Moving the atoms: the error as a function of their places alone, brought down by L-BFGS.
+"""Moving the atoms: L-BFGS on the error as a function of the positions of the atoms alone.
 
-For places c the best weights α(c) are known in closed form, so the weights are no variables. With r = f − f_m at these weights,
+The best weights α(c) for atoms at c have a closed form, so the weights are no variables. With r = f − f_m at these weights,
 
-    E(c) = ‖f − f_m‖² − ‖f‖² = αᵀKα − 2αᵀκ,        ∂E/∂c_l = −2 α_l ∇r(c_l),
+    E(c) = ‖f − f_m‖² − ‖f‖² = αᵀKα − 2αᵀκ,        ∂E/∂c_l = −2 α_l ∇r(c_l).
 
-the weights' own dependence on c drops out because they are optimal (the envelope theorem), for free weights as for those with a
-given mass or on the simplex. K carries a ridge of rounding size, so that atoms may meet: it costs nothing, and two that have met
-share one weight.
+The derivative of the weights drops out because they are optimal (the envelope theorem). This holds for free weights, for weights of
+a given sum, and on the simplex. K has a ridge of the size of rounding errors, so that atoms may coincide. The ridge costs nothing,
+and two atoms that coincide divide one weight.
 
-A step on the data costs O(n·m·d + m³/3). Where n is large the steps go in rounds, each on a model: a surrogate of N atoms (a larger
-compression) for f, corrected to first order by one pass over the data at the round's start,
+A step on the data costs O(n·m·d + m³/3). For large n, steps go in rounds, and each round uses a model of f. The model is a
+surrogate of N atoms (a larger compression), corrected to first order by one pass over the data at the start of the round:
 
-    κ_l(c) ≈ κ_l^N(c) + [κ_l − κ_l^N](c⁰) + ∇[κ_l − κ_l^N](c⁰)·(c_l − c_l⁰),
+    κ_l(c) ≈ κ_l^N(c) + [κ_l − κ_l^N](c⁰) + ∇[κ_l − κ_l^N](c⁰)·(c_l − c_l⁰).
 
-so that value and gradient at the start of a round are those of the data, whatever the surrogate is worth, and a place where the
-rounds come to rest is a stationary point of the true error. Moves within a round are bounded, and a round that ends higher on the
-data than it began is undone, and the next has a tighter bound. Where the surrogate is too coarse for that (a small bandwidth), all
-steps go on the data.
+Value and gradient at the start of a round are then exact for any surrogate. So a point at which the rounds converge is a stationary
+point of the true error. Moves within a round are bounded. A round that increases the error on the data is undone, and the next
+round has a smaller bound. If the bandwidth is too small for the surrogate, all steps use the data.
 """
 
 from __future__ import annotations
@@ -40,63 +39,63 @@ from reduset.weights import is_signed, weights_from
 
 Slopes = Callable[[Array], tuple[Array, Array]]
 
-SECONDS = 0.6  # what the steps may take, by the estimates of `costs`, where their number is not given
-FEWEST_STEPS, MOST_STEPS = 5, 200
-PATIENCE = 2.0  # seconds that the fewest steps may take; beyond, the atoms stay unless a number of steps is given
+SECONDS = 0.6  # the time of all steps, estimated by `costs`, if their number is not given
+MIN_STEPS, MAX_STEPS = 5, 200
+PATIENCE = 2.0  # seconds for the fewest steps: if they take longer, atoms move only for a given number of steps
 MEMORY = 20  # of L-BFGS, in steps
-A_COORDINATE = 2.5e-9  # seconds that L-BFGS takes itself, for each step that it remembers
-SMALL = 8192  # rows up to which every step sees the data
+SECONDS_PER_COORDINATE = 2.5e-9  # of L-BFGS itself, for each step that it remembers
+SMALL = 8192  # number of rows up to which every step uses the data
 SURROGATE_ATOMS = (256, 2048)
-ROUNDS, STEPS_A_ROUND = 5, 8  # at most, and at least
-LOOKS_A_STEP = 1.8  # evaluations that a step takes, with its line search
-CLOSE = 0.05  # share of κ that a surrogate may lack: beyond, its curvature means nothing
-LEAST = 1e-15  # squared relative error that rounding leaves anyway
-COARSE = 1e-4  # squared relative error above which single precision tells the steps apart
+ROUNDS, MIN_STEPS_PER_ROUND = 5, 8
+EVALUATIONS_PER_STEP = 1.8  # with the line search
+MAX_MISSING = 0.05  # of κ, by the surrogate: beyond, its curvature is meaningless
+ROUNDING_ERROR = 1e-15  # squared relative error
+SINGLE_PRECISION_ABOVE = 1e-4  # squared relative error: below, single precision does not resolve the steps
 
 
 @dataclass(frozen=True)
 class Moved:
-    """Atoms that have been moved, and in words how that was done; ``stayed`` where no step was taken."""
+    """Moved atoms, and a text on how they were moved; ``stayed`` if no step was taken."""
 
-    places: Array
-    words: str
+    points: Array
+    text: str
     stayed: bool = False
 
     @classmethod
-    def nowhere(cls, atoms: Array, price: float) -> Moved:
-        """Where steps would take longer than anybody who gave no number of them expects."""
-        return cls(atoms, f"of which a step would take {price:.1f} s: give their number, refine=10", stayed=True)
+    def unmoved(cls, atoms: Array, price: float) -> Moved:
+        """The atoms at their points, if even the fewest steps take too long and no number of steps was given."""
+        return cls(atoms, f"since a step takes about {price:.1f} s; set the number of steps, such as refine=10", stayed=True)
 
 
 def move(target: Target, weighed: Weighed, weighting: str, steps: int) -> tuple[Weighed, Prefixes]:
-    """Move the atoms, unless the error, measured on the data with weights of this kind, is not lower after it.
+    """Move the atoms if that decreases the error, measured on the data with weights of this kind.
 
-    ``steps`` of 0 leaves their number to the time they take.
+    ``steps=0`` chooses their number by the time that they take.
     """
     run, size = target.run, weighed.span.size
     before = certify(target, weighed, weighting)
     error = before.error(size).relative
     with run.clock.stage("refine"):
         report = run.progress.stage("moving")
-        found = refine(target.full, weighed.span.atoms, weighting, error**2, steps, target.move_rng, report)
-    if found.stayed:
-        words = f"not moved by L-BFGS, {found.words}"
+        result = refine(target.full, weighed.span.atoms, weighting, error**2, steps, target.move_rng, report)
+    if result.stayed:
+        text = f"not moved by L-BFGS, {result.text}"
     else:
-        moved = weigh_atoms(target, weighed.atoms.moved_to(found.places))
+        moved = weigh_atoms(target, weighed.atoms.moved_to(result.points))
         after = certify(target, moved, weighting)
         lower = after.error(moved.span.size).relative
         if lower < error:
-            words = f"moved by L-BFGS, {found.words}: error {error:.3g} before, {lower:.3g} after"
-            return replace(moved, atoms=replace(moved.atoms, moved=words)), after
-        words = f"not moved: L-BFGS, {found.words}, found nothing better"
-    return replace(weighed, atoms=replace(weighed.atoms, moved=words)), before
+            text = f"moved by L-BFGS, {result.text}: error {error:.3g} before, {lower:.3g} after"
+            return replace(moved, atoms=replace(moved.atoms, moved=text)), after
+        text = f"not moved: L-BFGS, {result.text}, did not decrease the error"
+    return replace(weighed, atoms=replace(weighed.atoms, moved=text)), before
 
 
 def refine(
     full: KernelMean,
     atoms: Array,
     kind: str,
-    lost: float,
+    start_error: float,
     steps: int,
     rng: np.random.Generator,
     report: Report | None = None,
@@ -106,101 +105,100 @@ def refine(
     Parameters
     ----------
     atoms : (m, d)
-    kind : of the weights; the clipped and projected ones are fitted as "simplex", which they approximate
-    lost : the squared relative error at the start
-    steps : 0 for as many as take `SECONDS`
+    kind : The kind of the weights. Clipped and projected weights are fitted as "simplex", which they approximate.
+    start_error : The squared relative error at the start.
+    steps : The number of steps. 0 chooses it so that they take `SECONDS`.
     """
     kernel = full.kernel
     if not isinstance(kernel, RadialKernel):
         raise TypeError(f"refine moves atoms along gradients, which {kernel!r} does not have; use {ANY_FAMILY}")
-    points, present = support(full)
-    if present is not None:  # rows of no weight would only change the order of sums, whose rounding the descent carries along
-        full = KernelMean.unchecked(points, full.weights[present], kernel)
-    signed = bool(full.stored_weights.min() < 0 < full.stored_weights.max())  # their sums cancel
-    precision: Precision = "auto" if lost > COARSE and not signed else "double"
+    rows, present = support(full)
+    if present is not None:  # rows of weight 0 would change the order of sums, and so the rounding errors of the descent
+        full = KernelMean.unchecked(rows, full.weights[present], kernel)
+    signed = bool(full.stored_weights.min() < 0 < full.stored_weights.max())  # terms of their sums cancel
+    precision: Precision = "auto" if start_error > SINGLE_PRECISION_ABOVE and not signed else "double"
     shown = _Counter(report)
-    problem = _Problem(kernel, kind, full.mass, len(atoms), max(lost, LEAST), shown)
+    problem = _Problem(kernel, kind, full.mass, len(atoms), max(start_error, ROUNDING_ERROR), shown)
 
-    def on_data(places: Array) -> tuple[Array, Array]:
-        return kernel.product_slopes(full.atoms, full.weights, places, precision)
+    def on_data(points: Array) -> tuple[Array, Array]:
+        return kernel.product_slopes(full.atoms, full.weights, points, precision)
 
     with single_threaded_blas():  # for results that do not depend on the number of threads; the products here are small
         first = on_data(atoms)
-        enough = _surrogate_size(full, len(atoms))
-        # one atom of a surrogate is to stand for n/N points, which must see each other
-        if full.size > SMALL and np.abs(first[0]).mean() * enough > full.total:
-            model = surrogate(full, enough, rng, precision == "double")
-            if np.abs(_lacking(kernel, model, atoms, first)[0]).sum() <= CLOSE * np.abs(first[0]).sum():
+        size = _surrogate_size(full, len(atoms))
+        # an atom of a surrogate represents n/N points, and the kernel functions of these must overlap
+        if full.size > SMALL and np.abs(first[0]).mean() * size > full.total:
+            model = surrogate(full, size, rng, precision == "double")
+            if np.abs(_lacking(kernel, model, atoms, first)[0]).sum() <= MAX_MISSING * np.abs(first[0]).sum():
                 price = _price_of_step(model, len(atoms), "double", kind)
-                if not steps and _too_dear(price):
-                    return Moved.nowhere(atoms, price)
+                if not steps and _is_too_slow(price):
+                    return Moved.unmoved(atoms, price)
                 shown.total = steps or _steps_within_time(price)
                 passes = int(2 * SECONDS / costs.of_slopes(full.size, len(atoms), full.dimension))
-                rounds = int(np.clip(min(shown.total // STEPS_A_ROUND, passes), 1, ROUNDS))
+                rounds = int(np.clip(min(shown.total // MIN_STEPS_PER_ROUND, passes), 1, ROUNDS))
                 return _in_rounds(problem, model, on_data, atoms, first, shown.total, rounds)
         price = _price_of_step(full, len(atoms), precision, kind)
-        if not steps and _too_dear(price):
-            return Moved.nowhere(atoms, price)
+        if not steps and _is_too_slow(price):
+            return Moved.unmoved(atoms, price)
         shown.total = steps or _steps_within_time(price)
-        return Moved(problem.descend(on_data, atoms, shown.total), f"{shown.total} steps at most")
+        return Moved(problem.descend(on_data, atoms, shown.total), f"at most {shown.total} steps")
 
 
 def _in_rounds(
     problem: _Problem, model: KernelMean, on_data: Slopes, atoms: Array, first: tuple[Array, Array], count: int, rounds: int
 ) -> Moved:
-    """Rounds of ``count`` steps in all on the model, each set right by the data where it starts."""
+    """``count`` steps on the model in rounds, each corrected by the data at its start."""
     bound = 1 / np.sqrt(atoms.shape[1])
     best, slopes = atoms, first
     least = problem.error(atoms, first[0])
     for _ in range(rounds):
         lacking = _lacking(problem.kernel, model, best, slopes)
-        places = problem.descend(_corrected(problem.kernel, model, best, *lacking), best, -(-count // rounds), bound)
-        found = on_data(places)
-        error = problem.error(places, found[0])
+        points = problem.descend(_corrected(problem.kernel, model, best, *lacking), best, -(-count // rounds), bound)
+        on_rows = on_data(points)
+        error = problem.error(points, on_rows[0])
         if error < least:
-            best, slopes, least = places, found, error
+            best, slopes, least = points, on_rows, error
         else:
             bound /= 4
-    words = f"{count} steps at most on a compression of {model.size:,} atoms, set right by the data {rounds} times"
-    return Moved(best, words)
+    return Moved(best, f"at most {count} steps on a compression of {model.size:,} atoms, corrected by the data {rounds} times")
 
 
 def _surrogate_size(full: KernelMean, size: int) -> int:
-    """As many atoms as take a fraction of the time (in many dimensions fewer), but well above those to be moved."""
+    """A size at which steps take a fraction of the time, well above the number of atoms to move; smaller in many dimensions."""
     n, d = full.size, full.dimension
-    quick = SECONDS / 2 / (costs.of_sums(n, 2, d) - costs.of_sums(n, 1, d))
-    return int(np.clip(max(quick, 4 * size), *SURROGATE_ATOMS))
+    fast_enough = SECONDS / 2 / (costs.of_sums(n, 2, d) - costs.of_sums(n, 1, d))
+    return int(np.clip(max(fast_enough, 4 * size), *SURROGATE_ATOMS))
 
 
 def _price_of_step(mean: KernelMean, size: int, precision: Precision, kind: str) -> float:
     n, d = mean.size, mean.dimension
-    share = 0.5 if precision == "auto" and d < costs.MANY else 1.0
+    speedup = 0.5 if precision == "auto" and d < costs.MANY else 1.0
     weighing = costs.of_factor(size) + (0.0 if is_signed(kind) else costs.of_quadratic_program(size))
-    own = costs.START + MEMORY * size * d * A_COORDINATE
-    return share * costs.of_slopes(n, size, d) + costs.of_slopes(size, size, d) + weighing + own
+    overhead = costs.START + MEMORY * size * d * SECONDS_PER_COORDINATE
+    return speedup * costs.of_slopes(n, size, d) + costs.of_slopes(size, size, d) + weighing + overhead
 
 
 def _steps_within_time(price: float) -> int:
-    return int(np.clip(SECONDS / (LOOKS_A_STEP * price), FEWEST_STEPS, MOST_STEPS))
+    return int(np.clip(SECONDS / (EVALUATIONS_PER_STEP * price), MIN_STEPS, MAX_STEPS))
 
 
-def _too_dear(price: float) -> bool:
-    """Whether even the fewest steps would take longer than is borne unasked."""
-    return FEWEST_STEPS * LOOKS_A_STEP * price > PATIENCE
+def _is_too_slow(price: float) -> bool:
+    """Whether the fewest steps take longer than `PATIENCE`."""
+    return MIN_STEPS * EVALUATIONS_PER_STEP * price > PATIENCE
 
 
-def _lacking(kernel: RadialKernel, model: KernelMean, places: Array, slopes: tuple[Array, Array]) -> tuple[Array, Array]:
-    """What the model lacks, in value and in gradient, of what the data say at these places."""
-    value, gradient = kernel.product_slopes(model.atoms, model.weights, places)
+def _lacking(kernel: RadialKernel, model: KernelMean, points: Array, slopes: tuple[Array, Array]) -> tuple[Array, Array]:
+    """The differences of κ and of its gradient between the data and the model at these points."""
+    value, gradient = kernel.product_slopes(model.atoms, model.weights, points)
     return slopes[0] - value, slopes[1] - gradient
 
 
-def _corrected(kernel: RadialKernel, model: KernelMean, start: Array, lacking: Array, steeper: Array) -> Slopes:
-    """The model's κ and its gradient, corrected to first order about the start."""
+def _corrected(kernel: RadialKernel, model: KernelMean, start: Array, lacking: Array, slope_lacking: Array) -> Slopes:
+    """The model's κ and its gradient, corrected to first order around the start."""
 
-    def slopes(places: Array) -> tuple[Array, Array]:
-        value, gradient = kernel.product_slopes(model.atoms, model.weights, places)
-        return value + lacking + np.einsum("ij,ij->i", steeper, places - start), gradient + steeper
+    def slopes(points: Array) -> tuple[Array, Array]:
+        value, gradient = kernel.product_slopes(model.atoms, model.weights, points)
+        return value + lacking + np.einsum("ij,ij->i", slope_lacking, points - start), gradient + slope_lacking
 
     return slopes
 
@@ -221,63 +219,63 @@ class _Problem:
     """E and its gradient for one kernel and kind of weights."""
 
     def __init__(
-        self, kernel: RadialKernel, kind: str, mass: float, size: int, lost: float, count: Callable[[Array], None]
+        self, kernel: RadialKernel, kind: str, mass: float, size: int, start_error: float, count: Callable[[Array], None]
     ) -> None:
-        self.kernel, self._mass, self._lost, self._count = kernel, mass, lost, count
+        self.kernel, self._mass, self._start_error, self._count = kernel, mass, start_error, count
         self._kind = kind if is_signed(kind) else "simplex"
         self._ridge = pivot_floor(size)
 
-    def _weigh(self, places: Array, kappa: Array) -> tuple[float, Array]:
+    def _weigh(self, points: Array, kappa: Array) -> tuple[float, Array]:
         """E and the best weights; the ridge is part of both."""
-        gram = self.kernel.product_gram(places, places)
+        gram = self.kernel.product_gram(points, points)
         gram[np.diag_indices(len(gram))] += self._ridge
         factor, failed = dpotrf(gram, lower=1, clean=1)
         if failed:
-            return self._far(kappa)
+            return self._rejected(kappa)
         y = solve_triangular(factor, kappa, lower=True, check_finite=False)
         try:
             alpha = weights_from(factor, y, self._kind, self._mass)
         except RuntimeError:  # the quadratic program did not converge
-            return self._far(kappa)
-        gap = factor.T @ alpha - y
-        return float(gap @ gap - y @ y), alpha
+            return self._rejected(kappa)
+        difference = factor.T @ alpha - y
+        return float(difference @ difference - y @ y), alpha
 
-    def _far(self, kappa: Array) -> tuple[float, Array]:
-        """Above any error worth a step, so that the line search turns back."""
+    def _rejected(self, kappa: Array) -> tuple[float, Array]:
+        """A value above the error at the start, so that the line search goes back."""
         return 1.0 + len(kappa) * float(kappa @ kappa), np.zeros(len(kappa))
 
-    def error(self, places: Array, kappa: Array) -> float:
-        return self._weigh(places, kappa)[0]
+    def error(self, points: Array, kappa: Array) -> float:
+        return self._weigh(points, kappa)[0]
 
     def descend(self, slopes: Slopes, start: Array, steps: int, bound: float = np.inf) -> Array:
-        """The best places seen in ``steps`` steps from the start, no coordinate moved by more than the bound.
+        """The best atoms in ``steps`` steps from the start; no coordinate moves by more than the bound.
 
-        The bound is part of the variables u, a move being bound·tanh(u/bound): a box of constraints would cost more than the steps.
+        A move is bound·tanh(u/bound) with free variables u. Box constraints would take longer than the steps.
         """
-        # moves are in the kernel's own coordinates, in which all directions matter alike
+        # moves are in the coordinates of the kernel, in which all directions have the same effect
         matrix = self.kernel.plain_frame(start).matrix
         to_data: Array = np.asarray(1 / np.asarray(matrix) if np.ndim(matrix) < 2 else np.linalg.inv(matrix), np.float64)
         unit, least, best = 0.0, np.inf, start
 
-        def stretched(moves: Array, map_: Array) -> Array:
-            return moves * map_ if map_.ndim < 2 else moves @ map_
+        def stretched(moves: Array, scaling: Array) -> Array:
+            return moves * scaling if scaling.ndim < 2 else moves @ scaling
 
         def value(u: Array) -> tuple[float, Array]:
             nonlocal unit, least, best
-            share = np.tanh(u.reshape(start.shape) / bound)
-            moves = u.reshape(start.shape) if np.isinf(bound) else bound * share
-            places = start + stretched(moves, to_data)
-            kappa, uphill = slopes(places)
-            error, alpha = self._weigh(places, kappa)
-            if unit == 0:  # what there is to gain counts as 1, or its gradient would be lost in rounding from the first step on
-                unit = 1 / max(self._lost * abs(error), np.finfo(np.float64).tiny)
+            bounded = np.tanh(u.reshape(start.shape) / bound)
+            moves = u.reshape(start.shape) if np.isinf(bound) else bound * bounded
+            points = start + stretched(moves, to_data)
+            kappa, uphill = slopes(points)
+            error, alpha = self._weigh(points, kappa)
+            if unit == 0:  # in units of the error at the start: a tiny gradient would be rounded to 0 at the first step
+                unit = 1 / max(self._start_error * abs(error), np.finfo(np.float64).tiny)
             if error < least:
-                least, best = error, places
-            _, own = self.kernel.product_slopes(places, alpha, places)
-            slope = stretched(-2 * unit * alpha[:, None] * (uphill - own), to_data.T)
-            return error * unit, (slope * (1 - share**2)).ravel()
+                least, best = error, points
+            _, between = self.kernel.product_slopes(points, alpha, points)
+            slope = stretched(-2 * unit * alpha[:, None] * (uphill - between), to_data.T)
+            return error * unit, (slope * (1 - bounded**2)).ravel()
 
-        from scipy.optimize import minimize  # a tenth of the time that importing this package takes
+        from scipy.optimize import minimize  # here, since it is a tenth of the import time of this package
 
         minimize(
             value,

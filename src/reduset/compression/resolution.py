@@ -1,19 +1,21 @@
-"""The search for the bandwidth: the finest at which so many atoms stay within a tolerance.
+"""The search for the resolution of m atoms.
 
-    resolution = the finest bandwidth h at which, and above which, the best weights of m atoms have an error of at most tol
+    resolution = the finest bandwidth h such that at h, and at every coarser bandwidth, the best weights of the atoms have an error
+                 of at most tol
 
 1. Choose atoms that are good at all scales. By default these are the centres of k-means if their clusters are small, and thinned
-   rows otherwise. In many dimensions clusters are as wide as the data, and a centre lies off the shell of its rows, where f is
-   small. Centres weighted by the mass of their clusters show which it is, without a solve: their error is either well below that of
-   as many random rows, or many times theirs. Rows thinned near the resolution are better than random rows at every scale, already
-   with equal weights (Dwivedi & Mackey 2021).
-2. Measure their error as a function of the bandwidth, at the rungs of the random frequencies: first with the masses of the nearest
-   rows as weights, which are the same at every scale, then with the best weights at a few bandwidths around the tolerance. Between
-   the last two the error is taken as a power of the bandwidth. If the finest rung is within the tolerance, add finer ones until
-   distinct rows do not overlap.
-3. Weigh and certify at that bandwidth. While the certificate or the profile of coarser scales exceeds the tolerance, widen it.
-4. The best weights at the resolution may be worse than random rows at finer scales. Blend them with scale-free weights: on the way
-   to these, the error at the resolution grows with the square of the step, and that at other scales decreases with the step itself.
+   rows otherwise. In many dimensions clusters are as wide as the data. A centre then lies off the shell of its rows, where f is
+   small. The errors of centres that are weighted by the mass of their clusters decide this without a solve. They are either well
+   below the errors of random rows in equal number, or many times larger. Rows thinned near the resolution are better than random
+   rows at every scale, even with equal weights (Dwivedi & Mackey 2021).
+2. Measure their error as a function of the bandwidth, on the grid of the random frequencies. The first weights are the masses of
+   the nearest rows, which are the same at every scale. Then compute the best weights at a few bandwidths around the tolerance.
+   Between the last two, assume that the error is a power of the bandwidth. If the finest bandwidth is within the tolerance, add
+   finer ones until distinct rows do not overlap.
+3. Compute the weights and the certificate at that bandwidth. While the certificate or the profile of coarser scales exceeds the
+   tolerance, widen the bandwidth.
+4. The best weights at the resolution may be worse than random rows at finer scales. So blend them with scale-free weights. The
+   error at the resolution increases with the square of the step. Errors at other scales decrease linearly with the step.
 """
 
 from __future__ import annotations
@@ -56,26 +58,26 @@ from reduset.weights import (
     with_nearest_atoms,
 )
 
-MARGIN = 1.02  # by which the error with "simplex" weights may exceed that with "sum_to_one" weights
+MARGIN = 1.02  # largest ratio of the error with "simplex" weights to the error with "sum_to_one" weights
 TRIES, MOVED_TRIES = 16, 4
-FINER = 0.8  # times the bandwidth of atoms that stay: where moved atoms are tried first
-OVERESTIMATE = 1.01  # of errors, so that a second try is the last
-LEAST_WIDENING, LARGEST_WIDENING = 2**0.01, 2**0.5
-SAME_NOISE = 1e-3  # relative change from one octave to the next, below which distinct rows do not overlap
-MEANINGFUL = 0.5  # of ‖f‖: above it, the error of random rows is no standard of comparison
-NO_OVERLAP = 1.01  # times below the noise at the finest scale: from there on kernel functions do not overlap
+FINER = 0.8  # first bandwidth for moved atoms, as a multiple of the bandwidth for unmoved atoms
+OVERESTIMATE = 1.01  # of errors, so that two tries are usually enough
+MIN_WIDENING, MAX_WIDENING = 2**0.01, 2**0.5
+SAME_NOISE = 1e-3  # relative change from one octave to the next: if it is smaller, distinct rows do not overlap
+MEANINGFUL = 0.5  # of ‖f‖: random rows with a larger error are not a useful comparison
+NO_OVERLAP = 1.01  # ratio of the noise at the finest scale to the noise at a scale without overlap, at most
 THINNED_AT = 1.5  # of the tolerance: the error of random rows at the scale of thinning
-THINNED_FROM = 64  # rows per atom: random ones would have an eighth of the error of as many as stay
-LEAST_GROUP = 0.5  # of the mass of an atom: smaller groups may go without
-FAR, TOGETHER, MAX_FAR = 0.2, 0.5, 2048  # products: with every atom, within a group; rows that are examined
-BLENDING_STEPS = (0.25, 0.5, 1.0)  # from the best to scale-free weights
-CLEARLY_BETTER = 0.95  # of the error of random rows: errors at other scales are known to some per cent
+THINNED_FROM = 64  # rows per atom, whose error is an eighth of the error of random rows in the number of atoms
+MIN_GROUP_MASS = 0.5  # of the mass of an atom: smaller groups get no atom
+FAR_BELOW, SAME_GROUP_ABOVE, MAX_FAR_ROWS = 0.2, 0.5, 2048  # normalised kernel values: to every atom, within a group; rows examined
+BLENDING_STEPS = (0.25, 0.5, 1.0)  # from the best weights to scale-free weights
+CLEARLY_BETTER = 0.95  # of the error of random rows, since errors at other scales have an uncertainty of some per cent
 
 
 def find_bandwidth(full: KernelMean, plan: Plan, run: Run) -> SearchResult:
-    """The atoms of a plan at the finest bandwidth, for a mean whose kernel has the median distance as bandwidth.
+    """The atoms of a plan at their resolution. The kernel of the mean has the median distance as bandwidth.
 
-    Selectors that depend on the bandwidth are used twice: at that scale, and at the resolution of their first atoms.
+    Selectors that depend on the bandwidth are used twice: at the median distance, and at the resolution of their first atoms.
     """
     target, size, tol = run.target(full), plan.size or plan.most, cast(float, plan.tol)
     scales = require_scales(target.scales(size))
@@ -95,11 +97,11 @@ def find_bandwidth(full: KernelMean, plan: Plan, run: Run) -> SearchResult:
 
 
 def require_scales(scales: Scales | None) -> Scales:
-    """The scales, or an error if random Fourier features measure nothing."""
+    """Raise an error if random Fourier features cannot measure these points."""
     if scales is None:
         raise ValueError(
-            "kernel must be given for these points: they are so far from 0, compared with their spread, that no bandwidth can be "
-            "searched for; give one, such as Gaussian(1.0), with size or tol alone"
+            "kernel needs a bandwidth for these points, since the search for one fails: they are too far from 0 for their "
+            "spread. Give one, such as Gaussian(1.0), with size or tol alone"
         )
     return scales
 
@@ -107,12 +109,12 @@ def require_scales(scales: Scales | None) -> Scales:
 def at_coarser_scales(
     result: SearchResult, tol: float, median: float, random_rows: int | None = None
 ) -> tuple[SearchResult, float]:
-    """The result with its resolution, reached only if coarser scales are within ``tol`` too, and the largest error there.
+    """The result with its resolution, and the largest error at coarser scales, which must be within ``tol`` too.
 
     Parameters
     ----------
-    median : the median distance of the rows
-    random_rows : the number of random rows to compare with, by default as many as atoms
+    median : Median distance of the rows.
+    random_rows : Number of random rows in the comparison, by default the number of atoms.
     """
     target, prefixes, m = result.target, result.prefixes, result.size
     bandwidth = cast(RadialKernel, target.full.kernel).width
@@ -135,12 +137,13 @@ class SearchAtoms:
 
     Attributes
     ----------
-    points : (m, d)
-    rows : (m,) of the data, or None if they are new points
-    counts : (m,) the weight of the rows nearest to each
-    scale_free : (m,) weights that are equally good at every scale: the counts, or the own weights of thinned rows
-    own : (m,) the selector's own weights, if it has any
-    profile : the errors with scale-free weights, as far as they are known
+    points : (m, d) coordinates
+    rows : (m,) rows of the data, or None for new points
+    counts : (m,) weights of the rows nearest to each atom
+    scale_free : (m,) weights that are equally good at every scale
+        These are the counts, or the weights of the selector for thinned rows.
+    own : (m,) weights of the selector, if it has any
+    profile : Errors with scale-free weights, if known.
     """
 
     points: Array
@@ -154,7 +157,7 @@ class SearchAtoms:
 
 
 def _select(target: Target, selector: Selector, size: int, own: bool = True) -> SearchAtoms:
-    """The atoms of a selector, through the kernel of the target; ``own`` weights may take another pass."""
+    """The atoms of a selector for the kernel of the target. ``own`` weights may take another pass."""
     traversal = begin(target, selector)
     atoms = select_atoms(target, traversal, size)
     points = cast(Array, atoms.points)
@@ -182,9 +185,10 @@ def _select_by_scales(target: Target, scales: Scales, size: int, tol: float, own
 
 
 def with_missing_groups(full: KernelMean, thinned: SearchAtoms) -> SearchAtoms:
-    """The same with a row for each group of rows that are far from all atoms, and together have half the mass of an atom.
+    """Add a row for each group of rows that is far from all atoms and has at least half the mass of an atom.
 
-    Of a group with the mass of one atom, thinning keeps one row, or none, or two. The rows that are most like others make room.
+    Thinning keeps 0, 1 or 2 rows of a group with the mass of one atom. The added rows replace the atoms that are most similar to
+    other atoms.
     """
     missing = _missing_groups(full, thinned.points)
     if thinned.rows is None or not missing:
@@ -198,26 +202,26 @@ def with_missing_groups(full: KernelMean, thinned: SearchAtoms) -> SearchAtoms:
 
 
 def _missing_groups(full: KernelMean, points: Array) -> list[int]:
-    """A row of each group that is far from all points: repeatedly the one with most mass around it."""
+    """A row of each group that is far from all points: the row with the largest mass around it, then without this group, again."""
     parts: list[Indices] = []
 
     def note(_: int, rows: Any, __: Any, product: Array, ___: Array) -> None:
-        positions = to_numpy(np.flatnonzero(product < FAR))
+        positions = to_numpy(np.flatnonzero(product < FAR_BELOW))
         parts.append(positions + rows.start if isinstance(rows, slice) else rows[positions])
 
     with_nearest_atoms(full, points, None, note, there=True)
     far = np.sort(np.concatenate(parts))
     far = far[full.weights[far] > 0]
-    some = far[:: max(1, -(-len(far) // MAX_FAR))]
-    if not len(some):
+    subset = far[:: max(1, -(-len(far) // MAX_FAR_ROWS))]
+    if not len(subset):
         return []
-    together = full.kernel.product_gram(full.atoms[some], full.atoms[some]) >= TOGETHER
-    left = full.weights[some] * (full.weights[far].sum() / full.weights[some].sum())
+    same_group = full.kernel.product_gram(full.atoms[subset], full.atoms[subset]) >= SAME_GROUP_ABOVE
+    remaining = full.weights[subset] * (full.weights[far].sum() / full.weights[subset].sum())
     rows = []
-    while (mass_around := together @ left).max() >= LEAST_GROUP * full.mass / len(points):
+    while (mass_around := same_group @ remaining).max() >= MIN_GROUP_MASS * full.mass / len(points):
         heaviest = np.argmax(mass_around)
-        rows.append(int(some[heaviest]))
-        left[together[heaviest]] = 0.0
+        rows.append(int(subset[heaviest]))
+        remaining[same_group[heaviest]] = 0.0
     return rows
 
 
@@ -227,39 +231,39 @@ def _missing_groups(full: KernelMean, points: Array) -> list[int]:
 def meaningful_profile(
     scales: Scales, small: KernelMean, confidence: float, random_rows: int, at_least: float = np.inf
 ) -> ErrorProfile:
-    """The profile from the coarsest scale to that at which the random rows have an error of ½, and to a bandwidth at least.
+    """The profile from the coarsest scale to the scale at which random rows have an error of ½, and at least to ``at_least``.
 
-    It also ends where kernel functions do not overlap: nearly as many random rows as there are rows never reach an error of ½.
+    It also ends where kernel functions do not overlap, since a random sample of nearly all rows never has an error of ½.
     """
     grid = scales.bandwidths
     if not scales.certain:
         return scales.profile(small, grid, confidence, random_rows)
-    alone = float(scales.profile(small, grid[-1:], confidence, random_rows).noise[0]) / NO_OVERLAP
+    no_overlap = float(scales.profile(small, grid[-1:], confidence, random_rows).noise[0]) / NO_OVERLAP
     parts = [scales.profile(small, grid[:1], confidence, random_rows)]
     for k in range(1, len(grid)):
         before, last = (float(part.random_rows[0]) for part in (parts[-2:] if k > 1 else parts * 2))
-        # errors are a power of the bandwidth, or nearly so
-        if grid[k - 1] <= at_least and (last**2 >= MEANINGFUL * before > 0 or parts[-1].noise[0] >= alone > 0):
+        # errors are nearly a power of the bandwidth
+        if grid[k - 1] <= at_least and (last**2 >= MEANINGFUL * before > 0 or parts[-1].noise[0] >= no_overlap > 0):
             break
         parts.append(scales.profile(small, grid[k : k + 1], confidence, random_rows))
     return ErrorProfile.joined(parts)
 
 
 def _worst_ratio(profile: ErrorProfile) -> float:
-    """The largest ratio of the errors to those of random rows, where these are below ½."""
+    """The largest ratio of the errors to the errors of random rows, at scales where random rows have an error below ½."""
     meaningful = (profile.random_rows < MEANINGFUL) & (profile.random_rows > 0)
     return float((profile.relative_errors[meaningful] / profile.random_rows[meaningful]).max(initial=0.0))
 
 
 class BandwidthSearch:
-    """The search for one mean, whose kernel has the median distance as bandwidth, and given atoms."""
+    """The search for one mean and given atoms. The kernel of the mean has the median distance as bandwidth."""
 
     def __init__(self, full: KernelMean, atoms: SearchAtoms, scales: Scales, plan: Plan, run: Run) -> None:
         self._full, self._atoms, self._scales, self._plan, self._run = full, atoms, scales, plan, run
         self._size, self._tol, self._kind = plan.size or plan.most, cast(float, plan.tol), plan.weighting
-        # signed weights of the sum asked for: other kinds take longer to solve for, and have no smaller error
+        # signed weights with the same sum: other kinds take longer to solve for, and have no smaller error
         self._signed_kind = "free" if self._kind == "free" else "sum_to_one"
-        self._slope, self._alone = 2.0, False  # of the error at the tolerance, on logarithmic axes
+        self._slope, self._alone = 2.0, False  # the slope of the error at the tolerance, on logarithmic axes
 
     def guess(self) -> float:
         """The finest bandwidth within the tolerance, estimated with signed weights."""
@@ -286,12 +290,12 @@ class BandwidthSearch:
             k = int(np.argmin(finer.bandwidths >= grid[-1] * (1 - 1e-9)))
 
     def _position_by_scale_free_weights(self) -> int:
-        """The position in the grid at which weights that need no solve reach the tolerance: close to that of the best ones."""
+        """The position in the grid at which scale-free weights reach the tolerance. The best weights reach it close to there."""
         profile = self._atoms.profile
         if profile is None:
             profile = meaningful_profile(self._scales, self._with_scale_free_weights(), 0.95, self._size)
         within = int(np.cumprod(profile.relative_errors <= self._tol).sum())
-        if within == len(profile.bandwidths):  # up to the scale at which rows do not overlap: errors at finer ones are equal
+        if within == len(profile.bandwidths):  # it ends where rows do not overlap: errors at finer scales are equal
             return len(self._scales.bandwidths) - 1
         return max(within - 1, 0)
 
@@ -299,7 +303,7 @@ class BandwidthSearch:
         return KernelMean.unchecked(self._atoms.points, self._atoms.scale_free, self._full.kernel)
 
     def _where_rows_do_not_overlap(self) -> float | None:
-        """The coarsest bandwidth from which on ‖f‖ is the same at all finer ones; None if it still decreases at the last."""
+        """The coarsest bandwidth below which ‖f‖ is constant; None if it still decreases at the finest."""
         grid = self._scales.bandwidths[-6:]
         noise = self._scales.profile(self._with_scale_free_weights(), grid, 0.95, self._size).noise
         if noise[-1] > (1 + SAME_NOISE) * noise[-3]:
@@ -307,7 +311,7 @@ class BandwidthSearch:
         return float(grid[np.argmax(noise >= noise[-1] / (1 + SAME_NOISE))])
 
     def _high(self, k: int) -> float:
-        """The largest upper end of the error at a bandwidth of the grid and octaves above it, with signed weights."""
+        """The largest upper end of the error at a bandwidth of the grid and at octaves above it, with signed weights."""
         coarser = self._scales.bandwidths[k::-STEPS][::-1]
         target, weighed = self._weighed_at(coarser[-1])
         weights = weighed.span.weights(self._signed_kind, self._full.mass, weighed.span.size)
@@ -316,7 +320,7 @@ class BandwidthSearch:
         return max(profile.limit, float(profile.intervals[:, 1].max()))
 
     def _interpolated(self, grid: Array, k: int, highs: dict[int, float]) -> float:
-        """The bandwidth of the tolerance, if the error is a power of the bandwidth between two of the grid."""
+        """The bandwidth of the tolerance, if the error is a power of the bandwidth between two points of the grid."""
         if k + 1 not in highs or highs[k] >= self._tol or not highs[k] > 0:
             return float(grid[k])
         slope = np.log(highs[k + 1] / highs[k]) / np.log(grid[k] / grid[k + 1])
@@ -331,26 +335,29 @@ class BandwidthSearch:
         return target, weigh_atoms(target, Atoms(atoms.points, atoms.rows, order=order, remark=atoms.remark))
 
     def certified(self, bandwidth: float) -> SearchResult:
-        """At this bandwidth, or at the next wider one whose certificate is within the tolerance; not reached if there is none."""
+        """The result at this bandwidth, or at the next wider one with a certificate within the tolerance.
+
+        It is not reached if there is none.
+        """
         finer = FINER * bandwidth
         for _ in range(0 if self._plan.steps is None else MOVED_TRIES):
             moved, high = self._tried(*self._weighed_at(finer), finer)
             if moved.reached:
                 return moved
-            finer *= max((OVERESTIMATE * high / self._tol) ** (1 / self._slope), LEAST_WIDENING)
+            finer *= max((OVERESTIMATE * high / self._tol) ** (1 / self._slope), MIN_WIDENING)
             if finer >= bandwidth:
                 break
         for k in range(TRIES):
             target, weighed = self._weighed_at(bandwidth)
             high = 0.0
-            if self._kind != OWN and self._plan.steps is None and not self._scales.certain:  # else the guess is as good
+            if self._kind != OWN and self._plan.steps is None and not self._scales.certain:  # else the guess is exact
                 high = certify(target, weighed, self._signed_kind).error(weighed.span.size).interval[1]
             if high <= self._tol or k == TRIES - 1:
                 tried, high = self._tried(target, weighed, bandwidth)
                 if tried.reached:
                     break
             widening = (OVERESTIMATE * high / self._tol) ** (1 / self._slope)
-            bandwidth *= min(max(widening, LEAST_WIDENING ** (2**k)), LARGEST_WIDENING)
+            bandwidth *= min(max(widening, MIN_WIDENING ** (2**k)), MAX_WIDENING)
         return tried
 
     def _tried(self, target: Target, weighed: Weighed, bandwidth: float) -> tuple[SearchResult, float]:
@@ -381,7 +388,7 @@ class BandwidthSearch:
         return SearchResult(target, weighed, prefixes, size, reached, selection=selection, resolution=resolution), high
 
     def _on_the_simplex(self, weighed: Weighed, prefixes: Prefixes) -> Prefixes:
-        """The same with the best weights of the simplex, from "sum_to_one" ones: a few solves, if the exchange converges."""
+        """The best weights on the simplex, computed from "sum_to_one" weights. A few solves, if the exchange converges."""
         span, mass = weighed.span, self._full.mass
         positive = span.weights("sum_to_one", mass, span.size) > 0
         with self._run.clock.stage("weigh"):
@@ -391,7 +398,7 @@ class BandwidthSearch:
     def _made_robust(
         self, weighed: Weighed, prefixes: Prefixes, small: KernelMean, scales: Scales, bandwidth: float
     ) -> tuple[Prefixes, ErrorProfile]:
-        """Weights with which isolated groups keep their mass, and random rows are better at no scale, and their profile."""
+        """Weights that keep the mass of isolated groups and are as good as random rows at every scale, and their profile."""
 
         def profile_of(weights: Array) -> ErrorProfile:
             mean = KernelMean.unchecked(small.atoms, weights, small.kernel)

@@ -1,4 +1,4 @@
-"""The result of a compression: a small kernel mean and what it lost, put together in one place whoever knows the rows."""
+"""The result of a compression: a small kernel mean and its error, for rows in memory, streams, Dask collections and cohorts."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from reduset.weights import HINTS, WEIGHTINGS
 
 @dataclass(frozen=True)
 class Selected:
-    """The atoms that were selected, of which a result shows those that got a weight.
+    """All selected atoms. A result shows the atoms with a weight.
 
     Attributes
     ----------
-    size : how many
-    rows : (size,) of the data, or None where they are new points
-    groups : (size,) the group of each, or None
-    all_shown : whether atoms without a weight are shown, too: those that several results share
+    size : Number of selected atoms.
+    rows : (size,) rows of the data, or None for new points
+    groups : (size,) the group of each atom, or None
+    all_shown : Whether atoms with weight 0 are shown too, as for atoms shared by several results.
     """
 
     size: int
@@ -48,39 +48,39 @@ class Selected:
     all_shown: bool = False
 
     def first(self, size: int) -> Selected:
-        """The first ``size`` of them."""
-        rows, groups = (None if each is None else each[:size] for each in (self.rows, self.groups))
+        """The first ``size`` atoms."""
+        rows, groups = (None if values is None else values[:size] for values in (self.rows, self.groups))
         return Selected(size, rows, groups, self.all_shown)
 
-    def told_of(self, result: Compression) -> Compression:
-        """A result of all of these atoms, without those that have no weight."""
+    def shown_in(self, result: Compression) -> Compression:
+        """The result of these atoms, without the atoms of weight 0."""
         mean, shown = result.mean, np.ones(self.size, np.bool_)
         if not self.all_shown and mean.weights.any():
             shown = mean.weights != 0
         if not shown.all():
             mean = mean_of(pieces_of(mean)[shown], mean.weights[shown], mean.kernel)
-        rows, groups = (None if each is None else each[shown] for each in (self.rows, self.groups))
+        rows, groups = (None if values is None else values[shown] for values in (self.rows, self.groups))
         return replace(result, mean=mean, indices=rows, groups=groups, _selected=self)
 
 
 @dataclass(frozen=True)
 class Compression:
-    """A small kernel mean and what it lost.
+    """A small kernel mean and its approximation error.
 
     Attributes
     ----------
     mean : KernelMean of m atoms, or ComponentMean of m components
-    indices : (m,) rows of the data, or None where atoms are new points
+    indices : (m,) rows of the data, or None for atoms that are new points
     certificate : Certificate
-    n_samples : how many atoms the original had
-    dropped : rows that were selected and left out as redundant
-    reached : whether the ``tol`` or ``plateau`` asked for was reached
-    timings : seconds by stage
-    remark : what the selector chose and why, and whether the atoms were moved, where there is something to say
-    groups : (m,) the group of each atom, where groups were compressed apart
-    resolved : the resolution, if it was searched for
-    plan : what was done, with every default resolved; None for results of streams, Dask collections and shared atoms
-    notes : how the columns of a table were read, and transformed
+    n_samples : Number of atoms of the original mean.
+    dropped : Rows that were selected and omitted as redundant.
+    reached : Whether the ``tol`` or ``plateau`` was reached.
+    timings : Seconds by stage.
+    remark : Text on the choice of the selector, and on moved atoms.
+    groups : (m,) the group of each atom, if groups were compressed separately
+    resolved : Resolution, if it was searched for.
+    plan : All decisions, with every default resolved. None for results of streams, Dask collections and shared atoms.
+    notes : How the columns of a table were read and transformed.
     """
 
     mean: SmallMean
@@ -98,77 +98,79 @@ class Compression:
     groups: NDArray[Any] | None = None
     _scales: Scales | None = field(default=None, repr=False)
     resolved: Resolution | None = field(default=None, repr=False)
-    _asked: int | None = field(default=None, repr=False)  # the number of atoms asked for, where it says more than ``dropped``
+    _asked: int | None = field(default=None, repr=False)  # the requested number of atoms, if ``dropped`` is not known
     notes: tuple[str, ...] = field(default=(), repr=False)
     plan: Plan | None = field(default=None, repr=False)
 
     @property
     def size(self) -> int:
-        """The number of atoms, each of which has a weight."""
+        """The number of atoms with a weight."""
         return self.mean.size
 
     @property
     def selected(self) -> int:
-        """The number of atoms that were selected; weights that are not negative leave some of them none."""
+        """The number of selected atoms. With non-negative weights, the weights of some are 0."""
         return self._selected.size
 
     @property
     def residual_bound(self) -> float:
-        """The upper end of the interval of ‖f − Pf‖, P the projection onto the atoms' span: what weights of any sign may lose."""
+        """The upper end of the interval of ‖f − Pf‖, P the projection onto the span of the atoms: the error of free weights."""
         prefixes, kernel = self._prefixes, self.mean.kernel
         square = prefixes.residual.plus(prefixes.span.energy_after(self.selected)).high
         return float(np.sqrt(square)) * exponential(kernel.log_energy(self.mean.dimension) / 2)
 
     @property
     def is_orthogonal(self) -> bool:
-        """Whether f is orthogonal to all atoms, up to rounding, so that their projection of it is the zero function."""
+        """Whether f is orthogonal to all atoms up to rounding, so that its projection onto their span is the zero function."""
         return self._prefixes.is_orthogonal(self.selected)
 
     @property
     def resolution(self) -> float | None:
-        """The finest bandwidth within the tolerance, here and at every coarser scale, where it was searched for."""
+        """The finest bandwidth within the tolerance, there and at every coarser scale; None if it was not searched for."""
         return None if self.resolved is None else self.resolved.bandwidth
 
     @cached_property
     def path(self) -> Path:
-        """The error of every prefix (of some, where weights must be found anew for each: "simplex", or very many atoms)."""
+        """The error of every prefix; of some prefixes for "simplex" weights or very many atoms, since each needs a solve."""
         return self._prefixes.path(self.selected)
 
     @property
     def has_profile(self) -> bool:
-        """Whether `profile` can tell the error at other scales than the kernel's own."""
+        """Whether `profile` can compute the error at other scales than the kernel's."""
         return self._scales is not None
 
     def profile(self, bandwidths: Any = None) -> ErrorProfile:
-        """The error at every scale, coarser and finer than the kernel's own, with intervals that hold at all of them at once.
+        """The error at every scale, coarser and finer than the kernel's, with intervals that hold at all scales at once.
 
-        From what was kept of the one pass over the data.
+        It is computed from stored summaries of the data, without another pass.
 
         Parameters
         ----------
-        bandwidths : array of bandwidths, default two an octave from the spread of the data to at least six octaves below
+        bandwidths : array of bandwidths
+            By default two in each octave, from the spread of the data to at least six octaves below.
         """
         if self._scales is None:
             raise ValueError(
-                "this result knows the error at its own scale only: its kernel has no bandwidth to change, or its bandwidth is too "
-                "small, compared with the data, for random Fourier features; see certificate.relative_error"
+                "profile is not available for this result: its kernel has no bandwidth, or one too small for random Fourier "
+                "features of these data; certificate.relative_error has the error at the scale of the kernel"
             )
-        own = self._scales.bandwidths
-        given = own if bandwidths is None else [_validate.positive(each, "bandwidths") for each in np.ravel(bandwidths).tolist()]
+        given = self._scales.bandwidths
+        if bandwidths is not None:
+            given = np.array([_validate.positive(value, "bandwidths") for value in np.ravel(bandwidths).tolist()])
         if not len(given):
-            raise ValueError("bandwidths must be one number or more, got none; leave it out for two an octave")
-        asked = np.sort(np.asarray(given, np.float64))[::-1]
-        return self._scales.profile(self.mean, asked, self.certificate.confidence, self.size)
+            raise ValueError("bandwidths must be one number or more, got none; omit it for two in each octave")
+        descending = np.sort(np.asarray(given, np.float64))[::-1]
+        return self._scales.profile(self.mean, descending, self.certificate.confidence, self.size)
 
     @cached_property
     def error_at_median(self) -> tuple[float, float] | None:
-        """The relative error with the median distance of the rows as bandwidth, and that distance; None if it is not known."""
+        """The relative error with the median distance of the rows as bandwidth, and that distance; None if unknown."""
         near = self.near_median
         return None if near is None or not near.is_exact else (near.relative_error, near.distance)
 
     @cached_property
     def near_median(self) -> MedianError | None:
-        """The error at the median distance of the rows, or at the nearest bandwidth at which it is measured; None if unknown."""
+        """The error at the median distance of the rows, or at the nearest measured bandwidth; None if unknown."""
         if self._scales is None or self._scales.median is None:
             return None
         median, own = self._scales.median, self.certificate.bandwidth
@@ -178,29 +180,30 @@ class Compression:
         return MedianError(float(self.profile(bandwidth).relative_errors[0]), bandwidth, median)
 
     def at(self, size: int) -> Compression:
-        """The nested compression of the first ``size`` atoms that were selected: no new selection, no pass over the data."""
+        """The nested compression of the first ``size`` selected atoms, without a new selection or a pass over the data."""
         size = _validate.whole(size, "size", 1, self.selected, "compress again for more atoms")
         if size == self.selected:
             return self
         clock = Clock()
         mean, certificate = self._prefixes.state(size)
         fewer = replace(self, mean=mean, certificate=certificate, timings=clock.timings(), resolved=None)
-        return self._selected.first(size).told_of(fewer)
+        return self._selected.first(size).shown_in(fewer)
 
     def with_all_selected(self) -> Compression:
-        """The same with the atoms that got no weight: those of smaller sizes are then among them, whatever the weights are."""
+        """The result with the atoms of weight 0. Its atoms then include the atoms of every smaller size."""
         mean, _ = self._prefixes.state(self.selected)
-        return replace(self._selected, all_shown=True).told_of(replace(self, mean=mean))
+        return replace(self._selected, all_shown=True).shown_in(replace(self, mean=mean))
 
     @seeded
     def reweigh(self, full: KernelMean, kernel: Any = None, weights: str | None = None, rng: Any = None) -> Compression:
-        """The same atoms for another kernel (or other weights): one pass over ``full``, no new selection.
+        """The same atoms for another kernel or other weights: one pass over ``full``, without a new selection.
 
         Parameters
         ----------
-        full : KernelMean that was compressed; a result keeps no data of its own
-        kernel : Kernel, default the one of ``full``
-        weights : str, default those of this result
+        full : KernelMean
+            The mean that was compressed. A result does not keep the data.
+        kernel : Kernel, default the kernel of ``full``
+        weights : str, default the kind of weights of this result
         """
         if not isinstance(full, KernelMean):
             raise TypeError(
@@ -211,8 +214,8 @@ class Compression:
                 f"full must be the mean that was compressed, of {self.n_samples:,} atoms in {self.mean.dimension} dimensions; "
                 f"got {full.size:,} in {full.dimension}"
             )
-        places, rows = self._prefixes.atoms[: self.selected], self._selected.rows
-        if rows is not None and not np.array_equal(full.atoms[rows], places):
+        points, rows = self._prefixes.atoms[: self.selected], self._selected.rows
+        if rows is not None and not np.array_equal(full.atoms[rows], points):
             raise ValueError("full must be the mean that was compressed: its rows at .indices are not the atoms of this result")
         if kernel is not None:
             full = KernelMean(full.atoms, full.weights, as_kernel(kernel, full.dimension))
@@ -220,16 +223,16 @@ class Compression:
             full = as_density(full)
         kind = self.weighting if weights is None else weights
         if weights is None and kind not in WEIGHTINGS:
-            raise ValueError(f"weights of this result are {kind!r}, for the kernel they saw; say which to give the atoms now")
+            raise ValueError(f"weights must be given, since {kind!r} weights hold for this result's kernel only; use 'simplex'")
         kind = _validate.one_of(kind, "weights", WEIGHTINGS, HINTS)
         rng = _validate.generator(rng)
         target = Run(rng, self._prefixes.confidence).target(full)
-        weighed = weigh_atoms(target, Atoms(places, rows))
+        weighed = weigh_atoms(target, Atoms(points, rows))
         prefixes = certify(target, weighed, kind)
         return result_of(SearchResult(target, weighed, prefixes, weighed.span.size, True, selection=self.selection), rng)
 
     def describe(self) -> Description:
-        """The result as rows of (label, value, explanation): as text, as plain values, or as a table."""
+        """The result as rows of (label, value, explanation), which give text, plain values or a table."""
         return summary.describe(self)
 
     def __str__(self) -> str:
@@ -238,14 +241,14 @@ class Compression:
     def details(self) -> str:
         """The bounds, the selection, the time of every stage, and the plan."""
         piece = summary.noun(self.mean)
-        made = [f"{self.selection}, weights {self.weighting}"]
-        made += [f"{len(self.dropped)} redundant dropped"] if len(self.dropped) else []
-        made += [f"{self.selected - self.size:,} more omitted with weight 0"] if self.selected > self.size else []
+        decisions = [f"{self.selection}, weights {self.weighting}"]
+        decisions += [f"{len(self.dropped)} redundant dropped"] if len(self.dropped) else []
+        decisions += [f"{self.selected - self.size:,} more omitted with weight 0"] if self.selected > self.size else []
         stages = ", ".join(f"{name} {seconds:.3g}" for name, seconds in self.timings.items() if name != "total")
         rows = [
             *self.certificate.describe().rows,
-            Row(f"{piece}s", [", ".join(made), *(self.remark.split("; ") if self.remark else [])]),
-            Row("NOT REACHED", "" if self.reached else "within the largest size allowed: see max_size"),
+            Row(f"{piece}s", [", ".join(decisions), *(self.remark.split("; ") if self.remark else [])]),
+            Row("NOT REACHED", "" if self.reached else "with the largest allowed size; raise max_size"),
             Row("time", f"{self.timings['total']:.3g} s" + (f" ({stages})" if stages else "")),
             Row("plan", [] if self.plan is None else list(self.plan.lines())),
         ]
@@ -271,16 +274,16 @@ def assemble(
     scales: Scales | None = None,
     asked: int | None = None,
 ) -> Compression:
-    """The result for the first ``size`` atoms, from what is known of the rows: in memory, from a stream, on Dask or in a cohort.
+    """The result for the first ``size`` atoms.
 
     Parameters
     ----------
-    prefixes : the span of the atoms, the residual, and the mass of f
-    n_samples : how many rows there were
-    bounds : those of ``size`` atoms; None: from the covering radii, where these are known
-    density_change : what the logarithm of a density changed by, of the small mean
-    all_shown : whether atoms without a weight are kept, because other results have the same atoms
-    asked : the number of atoms asked for, where the rows of redundant ones are not known
+    prefixes : Span of the atoms, residual, and mass of f.
+    n_samples : Number of rows.
+    bounds : Bounds for ``size`` atoms. None computes them from the covering radii, if these are known.
+    density_change : Function of the small mean that returns the change of the logarithm of the density.
+    all_shown : Whether atoms with weight 0 are kept, because other results have the same atoms.
+    asked : Requested number of atoms, if the rows of redundant atoms are not known.
     """
     with clock.stage("weigh"):
         mean, certificate = prefixes.state(size, bounds)
@@ -303,25 +306,25 @@ def assemble(
         _scales=scales,
         _asked=asked,
     )
-    return selected.told_of(result)
+    return selected.shown_in(result)
 
 
-def result_of(found: SearchResult, rng: np.random.Generator, plan: Plan | None = None) -> Compression:
+def result_of(search: SearchResult, rng: np.random.Generator, plan: Plan | None = None) -> Compression:
     """The result of a search over rows in memory."""
-    target, weighed, prefixes = found.target, found.weighed, found.prefixes
+    target, weighed, prefixes = search.target, search.weighed, search.prefixes
     result = assemble(
         prefixes,
-        found.size,
+        search.size,
         target.full.size,
-        found.selection,
+        search.selection,
         target.run.clock,
-        bounds=bounds(target, weighed, prefixes, found.size),
-        indices=found.rows,
-        dropped=found.dropped,
-        groups=found.groups,
+        bounds=bounds(target, weighed, prefixes, search.size),
+        indices=search.rows,
+        dropped=search.dropped,
+        groups=search.groups,
         density_change=lambda small: log_density_change(target.full, small, rng),
-        reached=found.reached,
+        reached=search.reached,
         remark=weighed.atoms.remarks,
         scales=target.scales(weighed.span.size),
     )
-    return replace(result, resolved=found.resolution, plan=plan, weighting=found.weighting or result.weighting)
+    return replace(result, resolved=search.resolution, plan=plan, weighting=search.weighting or result.weighting)

@@ -1,18 +1,21 @@
-"""Searches for a size, at one bandwidth or at that of the sampling error, and for groups: loops around the stages.
+"""Searches for a size, at a given bandwidth or at the scale of the sampling error, and for groups: loops around the stages.
 
-    size        that many atoms
-    tolerance   the smallest prefix whose error is certified within it, by doubling
+    size        this number of atoms
+
+    tolerance   the smallest prefix with an error that is certified within it, by doubling
+
     plateau     the first atom that adds at most a proportion of the energy so far (Cruz Cortés & Scott 2017, Section V-B)
-    none        all atoms that the selector gives
 
-Each step adds to the selection and to κ only what is missing, so a search costs little more than its last step. Atoms that do not
-nest, and moved ones, are sorted by the energy that each adds, so that their prefixes are good.
+    none        all atoms of the selector
 
-The bandwidth for ``tol`` alone is the scale of the sampling error:
+Each step extends the selection and κ, so a search costs little more than its last step. Atoms that do not nest, and moved atoms,
+are sorted by the energy that each adds. Their prefixes are then good.
 
-    E ‖f − distribution‖² / ‖f‖² = Σ wᵢ² (1 − ‖f‖²) / ‖f‖²        if every kernel function has norm 1, and Σ w = 1
+The bandwidth for ``tol`` alone is the scale of the sampling error. If every kernel function has norm 1, and Σ w = 1, the error
 
-increases as the bandwidth decreases. At finer scales than that at which it is tol², sampling noise exceeds tol. The more rows, the
+    E ‖f − distribution‖² / ‖f‖² = Σ wᵢ² (1 − ‖f‖²) / ‖f‖²
+
+increases as the bandwidth decreases. Below the scale at which it is tol², sampling noise exceeds tol. With more rows, this scale is
 finer. ‖f‖² is estimated from pairs of rows, O(1) in n.
 
 Groups are compressed one by one. Their atoms keep exactly the weight of the group: weights for all rows at once would move weight
@@ -60,9 +63,9 @@ from reduset.weights import CHOLESKY_UP_TO, OWN, FactoredSpan
 
 FIRST_SIZE = 32
 ROUNDS_OF_MOVED_ATOMS = 4  # after the doubling
-NEGLIGIBLE_RESIDUAL = 0.5  # of tol²: below, the search for the smallest prefix is sharp
+NEGLIGIBLE_RESIDUAL = 0.5  # of tol²: below it, the search finds the smallest prefix
 EXTRAPOLATION_FROM = 512  # atoms, since the errors of fewer predict little
-FAR_BEYOND = 4  # times the largest size allowed
+GIVE_UP_FACTOR = 4  # the search stops if it predicts a size above this multiple of the largest allowed size
 MAX_DOUBLINGS = 40
 OCTAVES_COARSER, OCTAVES_FINER, STEPS_PER_OCTAVE = 6, 14, 4  # than the median distance, for the scale of the sampling error
 GROWTH_FOR_COARSER_SCALES = 1.25
@@ -80,7 +83,7 @@ def find(full: KernelMean, plan: Plan, run: Run) -> SearchResult:
         if result.reached:
             return result
     result = (find_component_bandwidth if plan.pieces == COMPONENTS else find_bandwidth)(full, plan, run)
-    way_out = f"no bandwidth tried is within the tolerance: give more {plan.pieces}, or a larger tol"
+    way_out = f"no bandwidth of the search is within the tolerance; raise the number of {plan.pieces} or tol"
     return replace(result, way_out=way_out, resolution=result.resolution if result.reached else None)
 
 
@@ -89,7 +92,7 @@ def _at_bandwidth(full: KernelMean, plan: Plan, run: Run) -> SearchResult:
 
 
 def _at_noise(full: KernelMean, plan: Plan, run: Run) -> SearchResult:
-    """The fewest pieces within the tolerance at the scale of the sampling error and at coarser ones, if there are any."""
+    """The fewest pieces within the tolerance at the scale of the sampling error and at coarser scales, if they exist."""
     tol, median = cast(float, plan.tol), cast(RadialKernel, full.kernel).width
     first = _at_bandwidth(with_bandwidth(full, noise_bandwidth(full, tol, run.rng)), plan, run)
     result, _ = at_coarser_scales(first, tol, median)
@@ -100,13 +103,13 @@ def _at_noise(full: KernelMean, plan: Plan, run: Run) -> SearchResult:
 
 
 def noise_bandwidth(mean: KernelMean, tol: float, rng: np.random.Generator) -> float:
-    """The bandwidth at which the sampling error is ``tol``, from far beyond the spread of the rows to where they do not overlap."""
+    """The bandwidth at which the sampling error is ``tol``. The grid reaches from 64 median distances to 1/16,384 of one."""
     kernel = cast(RadialKernel, mean.kernel)
     widths = kernel.width * 2.0 ** np.arange(OCTAVES_COARSER, -OCTAVES_FINER, -1 / STEPS_PER_OCTAVE)
     squares = sum_of_squares(mean.weights)
     norms = square_norms(mean, squares, kernel, widths, rng)[:, 0] / mean.mass**2
     noise = np.sqrt(squares / mean.mass**2 * np.clip(1 - norms, 0.0, None) / norms)
-    bandwidth = bandwidth_where(widths, np.maximum.accumulate(noise), tol)  # monotone up to rounding and the pairs drawn
+    bandwidth = bandwidth_where(widths, np.maximum.accumulate(noise), tol)  # monotone up to rounding and the random pairs
     return float(widths[0]) if bandwidth is None else bandwidth
 
 
@@ -131,7 +134,7 @@ def find_size(target: Target, plan: Plan) -> SearchResult:
 
 
 def grow(target: Target, traversal: Traversal, size: int, known: Array = NONE_KNOWN) -> Weighed:
-    """``size`` atoms of a traversal, weighed; ``known`` is the κ of those that it had before."""
+    """``size`` atoms of a traversal, with weights. ``known`` is κ of its previous atoms."""
     return weigh_atoms(target, select_atoms(target, traversal, size), known if traversal.nested else NONE_KNOWN)
 
 
@@ -146,10 +149,10 @@ def _all_atoms(target: Target, weighed: Weighed, weighting: str, steps: int | No
 
 
 def _by_end(target: Target, traversal: Traversal, weighting: str, most: int, steps: int | None) -> SearchResult:
-    """All the atoms that the selector gives, up to the most allowed."""
+    """All atoms of the selector, up to the largest number allowed."""
     grown = grow(target, traversal, most)
     result = _all_atoms(target, grown, weighting, steps, not grown.atoms.complete or most == target.full.size)
-    if not result.reached:  # there may be exactly that many
+    if not result.reached:  # the selector may have exactly ``most`` atoms
         traversal.extend(most + 1)
         rows = traversal.indices
         result = replace(result, reached=rows is not None and len(rows) == most)
@@ -157,7 +160,7 @@ def _by_end(target: Target, traversal: Traversal, weighting: str, most: int, ste
 
 
 def by_tolerance(target: Target, traversal: Traversal, tol: float, weighting: str, most: int) -> SearchResult:
-    """The smallest prefix whose error is certified within tol; all the atoms if none is."""
+    """The smallest prefix with an error that is certified within tol; all atoms if none has one."""
     size, known = min(FIRST_SIZE, most), NONE_KNOWN
     sizes: list[int] = []
     squares: list[float] = []
@@ -169,10 +172,10 @@ def by_tolerance(target: Target, traversal: Traversal, tol: float, weighting: st
         sizes.append(size)
         squares.append(rest.square)
         needed = atoms_needed(sizes, squares, goal, target.full.dimension) if more else 0.0
-        if needed > FAR_BEYOND * most:
-            about = float(f"{min(needed, target.full.size):.2g}")  # all the points are always enough
+        if needed > GIVE_UP_FACTOR * most:
+            about = float(f"{min(needed, target.full.size):.2g}")  # all points are always enough
             way_out = (
-                f"it cannot be reached with {most:,} atoms: the errors of up to {size:,} predict about {about:,.0f}, and the "
+                f"it cannot be reached with {most:,} atoms: the errors of up to {size:,} predict about {about:,.0f}, so the "
                 f"search stopped. Raise tol, widen the bandwidth, or give size={most}"
             )
             return replace(_all_atoms(target, weighed, weighting, None, False), way_out=way_out)
@@ -187,7 +190,7 @@ def by_tolerance(target: Target, traversal: Traversal, tol: float, weighting: st
 
 
 def _moved_by_tolerance(target: Target, traversal: Traversal, tol: float, weighting: str, most: int, steps: int) -> SearchResult:
-    """Double until the moved atoms are within tol, then bisect: shorter prefixes, moved again, as long as they are within it."""
+    """Double until the moved atoms are within tol, then bisect: move shorter prefixes again while they stay within it."""
     size, known, too_small = min(FIRST_SIZE, most), NONE_KNOWN, 0
     while True:
         grown = grow(target, traversal, size, known)
@@ -205,7 +208,7 @@ def _moved_by_tolerance(target: Target, traversal: Traversal, tol: float, weight
         if size >= best.size:
             break
         shorter = first_atoms(target, best.weighed, size)
-        # without an order, the covering radii of the traversal do not apply to them
+        # the order is removed, since the covering radii of the traversal do not hold for moved atoms
         weighed, prefixes = move(target, replace(shorter, atoms=replace(shorter.atoms, order=None)), weighting, steps)
         smallest = prefixes.smallest(tol)
         if smallest is None:
@@ -231,7 +234,7 @@ def by_plateau(
         if len(flat) or not weighed.atoms.complete or size >= most:
             break
         size = min(most, 2 * size)
-    # if every distinct point is an atom, nothing is left to add
+    # if every distinct point is an atom, no other can be added
     reached = bool(len(flat)) or len(span.kept) < size or size == target.full.size
     chosen = int(flat[0]) + 2 if len(flat) else span.size
     if steps is not None:
@@ -241,10 +244,11 @@ def by_plateau(
 
 
 def atoms_needed(sizes: Sequence[int], squares: Sequence[float], goal: float, dimension: int) -> float:
-    """About how many atoms decrease the squared error to the goal, from the errors of the sizes so far; 0 without three sizes.
+    """Extrapolate the number of atoms that reaches the squared error of the goal, from the sizes so far; 0 without three sizes.
 
-    A doubling of the atoms divides the squared error by 2^e. For smooth kernels e grows with every doubling, at most like m^(2/d)
-    (the error of a Gaussian is about exp(−c·m^(2/d))). So e is assumed to grow as it last did, or as that if faster.
+    A doubling of the atoms divides the squared error by 2^e. For smooth kernels e grows with every doubling, at most like m^(2/d),
+    since the error of a Gaussian is about exp(−c·m^(2/d)). So e is assumed to grow by its last factor or by 2^(2/d), whichever is
+    larger.
     """
     if len(sizes) < 3 or sizes[-1] < EXTRAPOLATION_FROM or min(squares) <= 0:
         return 0.0
@@ -265,7 +269,7 @@ def atoms_needed(sizes: Sequence[int], squares: Sequence[float], goal: float, di
 def find_groups(full: KernelMean, plan: Plan, groups: Any, rule: str, run: Run) -> SearchResult:
     """Carry out a plan for each group, at one bandwidth, and certify the atoms of all groups together.
 
-    The size is divided among the groups by a rule of `QUOTAS`. Free weights get the sum of the rows' weights of their group.
+    The size is divided among the groups by a rule of `QUOTAS`. Free weights of a group are scaled to the weight of its rows.
     """
     if plan.bandwidth == NOISE:
         full = with_bandwidth(full, noise_bandwidth(full, cast(float, plan.tol), run.rng))
@@ -293,7 +297,7 @@ def find_groups(full: KernelMean, plan: Plan, groups: Any, rule: str, run: Run) 
         points.append(part.prefixes.atoms[: part.size][shown])
         weights.append(own * (masses[k] / own.sum()) if own.sum() != 0 else own)
         rows.append(None if part.rows is None else members[part.rows[shown]])
-    # in turns, so that a prefix has the first atoms of every group
+    # groups alternate, so that a prefix has the first atoms of every group
     counts = [len(own) for own in weights]
     order = np.argsort(np.concatenate([(np.arange(count) + 0.5) / count for count in counts]), kind="stable")
     known = [part_rows for part_rows in rows if part_rows is not None]
@@ -313,16 +317,16 @@ def find_groups(full: KernelMean, plan: Plan, groups: Any, rule: str, run: Run) 
 
 
 def labels_of(groups: Any, size: int) -> tuple[NDArray[Any], Indices]:
-    """The distinct groups, and the position in these of the group of each point."""
+    """The distinct groups, and the position of each point's group among them."""
     labels = np.asarray(as_cupy(groups, "groups").get() if on_device(groups) else groups)
     if labels.shape != (size,):
-        raise ValueError(f"groups must have shape ({size},), one label a point; got {labels.shape}")
+        raise ValueError(f"groups must have shape ({size},), one label for each point; got {labels.shape}")
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
-        raise ValueError("groups must be labels, got missing or infinite ones; label these points, or leave them out")
+        raise ValueError("groups must be labels, got missing or infinite ones; label these points, or omit them")
     if (labels.dtype.kind in "mM" and np.isnat(labels).any()) or (
         labels.dtype == object and any(_validate.missing(label) for label in labels.tolist())
     ):
-        raise ValueError("groups must be labels, got missing ones; label these points, or leave them out")
+        raise ValueError("groups must be labels, got missing ones; label these points, or omit them")
     texts = labels.astype(str) if labels.dtype == object else labels
     names, positions = np.unique(texts, return_inverse=True)
     if labels.dtype == object and len(set(labels.tolist())) > len(names):
@@ -331,11 +335,11 @@ def labels_of(groups: Any, size: int) -> tuple[NDArray[Any], Indices]:
 
 
 def quotas(size: int, masses: Array, counts: Indices, rule: str = SQUARE_ROOT) -> Indices:
-    """The number of atoms of each group by a rule of `QUOTAS`, of ``size`` in all: at least 1, at most its number of points."""
+    """Divide ``size`` among groups by a rule of `QUOTAS`. Each group gets at least 1 atom, and at most its number of points."""
     claims = QUOTAS[_validate.one_of(rule, "quotas", QUOTAS)](np.maximum(masses, 0.0))
     if size < len(masses):
-        raise ValueError(f"size must be at least the number of groups, {len(masses)}, got {size}; raise it, or leave out groups")
+        raise ValueError(f"size must be at least the number of groups, {len(masses)}, got {size}; raise it, or omit groups")
     atoms = np.ones(len(masses), np.int64)
-    for _ in range(min(size, int(counts.sum())) - len(atoms)):  # the highest average next (D'Hondt), which fills exactly
+    for _ in range(min(size, int(counts.sum())) - len(atoms)):  # to the highest average (D'Hondt), which sums to the size exactly
         atoms[np.argmax(np.where(atoms < counts, claims / (atoms + 1), -1.0))] += 1
     return atoms

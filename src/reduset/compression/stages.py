@@ -1,6 +1,6 @@
 """The stages of a compression: select (which atoms) → weigh (which weights) → certify (the measured error).
 
-A stage is a function from typed input to typed output, and none calls an earlier one. Searches for a size or a bandwidth are loops
+A stage is a function with typed input and output, and does not call earlier stages. Searches for a size or a bandwidth are loops
 around the stages (`searches`, `resolution`).
 """
 
@@ -26,18 +26,18 @@ from reduset.select import Selector, with_own_weights
 from reduset.select.contract import Traversal
 from reduset.weights import CHOLESKY_UP_TO, OWN, Span, span_of
 
-ATOMS_PER_STEP = 512  # for which inner products are computed between two reports of progress
+ATOMS_PER_STEP = 512  # inner products of this number of atoms are computed between two reports of progress
 NONE_KNOWN = np.empty(0)
 
 
 @dataclass(frozen=True)
 class Run:
-    """What all stages of one call share.
+    """The state that all stages of one call use.
 
     Attributes
     ----------
-    rng : each target spawns its own random streams from it
-    confidence : level of all intervals
+    rng : Generator from which each target spawns its random streams.
+    confidence : Level of all intervals.
     """
 
     rng: np.random.Generator
@@ -46,23 +46,23 @@ class Run:
     clock: Clock = field(default_factory=Clock)
 
     def target(self, full: KernelMean, probe: Probe | None = None) -> Target:
-        """A mean as a target, with new random streams; ``probe`` measures errors in place of the default one."""
+        """A mean as a target, with new random streams. ``probe`` replaces the default measurement of errors."""
         select_rng, probe_rng, move_rng, scale_rng = self.rng.spawn(4)
         return Target(full, self, select_rng, probe_rng, move_rng, scale_rng, probe)
 
 
 @dataclass(frozen=True)
 class Target:
-    """The mean f that is approximated, at one bandwidth, and what measures errors against it.
+    """The mean f that is approximated, at one bandwidth, with the measurements of errors.
 
-    The probe and the scales need a pass over the data each. They are created when they are first needed, and once.
+    The probe and the scales each need a pass over the data. They are created once, at their first use.
 
     Attributes
     ----------
-    full : f
-    run : the call that it belongs to
-    select_rng, probe_rng, move_rng, scale_rng : a random stream for each use
-    own_probe : measures errors in place of the default one
+    full : The mean f.
+    run : State of the call.
+    select_rng, probe_rng, move_rng, scale_rng : Random streams, one for each use.
+    own_probe : Replaces the default measurement of errors.
     """
 
     full: KernelMean
@@ -76,11 +76,11 @@ class Target:
 
     @cached_property
     def probe(self) -> Probe:
-        """Measures errors at this bandwidth."""
+        """The measurement of errors at this bandwidth."""
         return self.own_probe or probe_for(self.full, self.run.confidence, self.probe_rng)
 
     def scales(self, size: int) -> Scales | None:
-        """Measures errors at every scale, for approximations by ``size`` atoms; kept from the first call. None if impossible."""
+        """The measurement of errors at every scale, for ``size`` atoms, kept from the first call. None if it is impossible."""
         if not self._scales:
             with self.run.clock.stage("certify"):
                 self._scales.append(self.probe.scales(size, self.scale_rng))
@@ -93,14 +93,14 @@ class Atoms:
 
     Attributes
     ----------
-    points : (m, d), or components
-    rows : (m,) of the data, or None if they are new points
-    in_order : whether their order stays; if not, they are sorted by the energy that each adds
-    traversal : their origin, or None if they were given
-    order : (m,) the position of each in the traversal, or None if they were moved since
-    kappa : (m,) inner products of f with their kernel functions, if the selector computed them
-    complete : whether they are as many as were asked for
-    remark, moved : how the selector chose, and how they were moved, in words
+    points : (m, d) coordinates, or components
+    rows : (m,) rows of the data, or None for new points
+    in_order : Whether the order is kept. Otherwise atoms are sorted by the energy that each adds.
+    traversal : The selection of the atoms, or None for given atoms.
+    order : (m,) the position of each atom in the traversal, or None for moved atoms
+    kappa : (m,) inner products of f with the kernel functions of the atoms, if the selector computed them
+    complete : Whether the requested number of atoms was reached.
+    remark, moved : Texts on the choice of the selector and on the moves.
     """
 
     points: Pieces
@@ -117,31 +117,31 @@ class Atoms:
         return len(self.points)
 
     def at(self, positions: Indices) -> Self:
-        """Some of them, or all in another order."""
+        """The atoms at these positions, in this order."""
         rows = None if self.rows is None else self.rows[positions]
         order = None if self.order is None else self.order[positions]
         return replace(self, points=self.points[positions], rows=rows, order=order, kappa=None)
 
     def moved_to(self, points: Array) -> Self:
-        """Atoms at new points, which are neither rows nor part of the traversal any more."""
+        """The atoms at new points, without rows and without an order in the traversal."""
         return replace(self, points=points, rows=None, order=None, kappa=None, in_order=False)
 
     @property
     def remarks(self) -> str:
-        """How they were chosen and moved."""
+        """How the atoms were chosen and moved."""
         return "; ".join(filter(None, (self.remark, self.moved)))
 
     @property
     def cover(self) -> LeafCover | None:
-        """The points in leaves, if the selector has them."""
+        """The points in leaves, if the selector uses leaves."""
         return None if self.traversal is None else self.traversal.cover
 
     def radii(self) -> Array | None:
-        """The covering radius after each atom, if the selector knows it."""
+        """The covering radius after each atom, if the selector computes it."""
         return None if self.traversal is None or self.order is None else self.traversal.radii()
 
     def own_weights(self) -> Array:
-        """The selector's own weights."""
+        """The weights of the selector."""
         own = None if self.traversal is None or self.order is None else self.traversal.weights()
         if own is None or self.order is None:
             raise ValueError(
@@ -157,9 +157,9 @@ class Weighed:
 
     Attributes
     ----------
-    atoms : all of them, redundant ones included
-    kappa : (m,) inner products of f with their kernel functions
-    span : the span of these functions, redundant ones omitted
+    atoms : All atoms, including redundant ones.
+    kappa : (m,) inner products of f with the kernel functions of the atoms
+    span : Span of these functions, without redundant atoms.
     """
 
     atoms: Atoms
@@ -173,11 +173,11 @@ class Resolution:
 
     Attributes
     ----------
-    bandwidth : the finest at which the error is within ``tol``, there and at every coarser scale
-    median : the median distance of the rows, for comparison
-    random_rows : the finest at which as many random rows are within ``tol``; None if they are at none
-    alone : whether distinct rows do not overlap there, so that the error is the same at all finer scales
-    by_noise : whether it is the bandwidth at which the sampling error of the rows equals ``tol``
+    bandwidth : The finest bandwidth with an error within ``tol``, there and at every coarser scale.
+    median : Median distance of the rows, for comparison.
+    random_rows : The finest bandwidth at which random rows in the same number are within ``tol``; None if there is none.
+    alone : True if distinct rows do not overlap there, so that the error is the same at all finer scales.
+    by_noise : True if it is the bandwidth at which the sampling error of the rows equals ``tol``.
     """
 
     bandwidth: float
@@ -194,13 +194,13 @@ class SearchResult:
 
     Attributes
     ----------
-    target, weighed, prefixes : at the bandwidth of the result
-    size : how many of the atoms
-    reached : whether the goal was reached
-    way_out : what to do if not
-    selection : the name of the selection
-    weighting : the name of the weights, if it is not that of the prefixes
-    resolution : of the search for a bandwidth, if there was one
+    target, weighed, prefixes : Data, atoms and errors at the bandwidth of the result.
+    size : Number of atoms of the result.
+    reached : Whether the goal was reached.
+    way_out : Advice if it was not reached.
+    selection : Name of the selection.
+    weighting : Name of the weights, if it differs from the name in the prefixes.
+    resolution : Result of the search for a bandwidth, if there was one.
     groups : (m,) the group of each atom, or None
     """
 
@@ -237,7 +237,7 @@ def begin(target: Target, selector: Selector) -> Traversal:
 
 
 def select_atoms(target: Target, traversal: Traversal, size: int) -> Atoms:
-    """Select ``size`` atoms, or fewer if the data have no more that are distinct."""
+    """Select ``size`` atoms, or fewer if the data have fewer distinct rows."""
     with target.run.clock.stage("select"):
         traversal.extend(size, target.run.progress.stage("selecting"))
         rows = traversal.indices
@@ -252,19 +252,19 @@ def select_atoms(target: Target, traversal: Traversal, size: int) -> Atoms:
 
 
 def weigh_atoms(target: Target, atoms: Atoms, known: Array = NONE_KNOWN) -> Weighed:
-    """Weigh atoms; ``known`` is κ of the first of them, which is not computed again. One pass over the data."""
+    """Compute the weights of atoms in one pass over the data. ``known`` is κ of the first atoms, which is not computed again."""
     known = (known if atoms.kappa is None else atoms.kappa)[: len(atoms)]
     with target.run.clock.stage("weigh"):
         if len(known) < len(atoms):
             known = np.concatenate([known, _inner_products(target, atoms.points[len(known) :])])
-        if not atoms.in_order and len(atoms) <= CHOLESKY_UP_TO:  # beyond, no matrix of the atoms is held
+        if not atoms.in_order and len(atoms) <= CHOLESKY_UP_TO:  # for more, no Gram matrix is stored
             order = order_by_energy(gram_of(target.full.kernel, atoms.points), known)
             atoms, known = atoms.at(order), known[order]
         return Weighed(atoms, known, span_of(target.full.kernel, atoms.points, known))
 
 
 def _inner_products(target: Target, points: Pieces) -> Array:
-    """(m,) of f with the kernel functions at these points."""
+    """(m,) inner products of f with the kernel functions at these points."""
     full, report = target.full, target.run.progress.stage("weighing")
     if isinstance(points, ComponentPieces):
         return points.kappa(full, report)
@@ -276,15 +276,15 @@ def _inner_products(target: Target, points: Pieces) -> Array:
 
 
 def first_atoms(target: Target, weighed: Weighed, size: int) -> Weighed:
-    """Only the first ``size`` of the atoms that are kept."""
-    some = np.flatnonzero(weighed.span.kept)[:size]
-    atoms, kappa = weighed.atoms.at(some), weighed.kappa[some]
+    """The first ``size`` atoms that are not redundant."""
+    positions = np.flatnonzero(weighed.span.kept)[:size]
+    atoms, kappa = weighed.atoms.at(positions), weighed.kappa[positions]
     with target.run.clock.stage("weigh"):
         return Weighed(atoms, kappa, span_of(target.full.kernel, atoms.points, kappa))
 
 
 def residual(target: Target, weighed: Weighed, carefully: bool) -> Measurement:
-    """‖f − Pf‖² for all the atoms, P the projection onto their span; a quick estimate if not ``carefully``."""
+    """‖f − Pf‖² for all atoms, with the projection P onto their span. Without ``carefully``, a quick estimate."""
     span, run = weighed.span, target.run
     with run.clock.stage("weigh"):
         free = span.weights("free", target.full.mass, span.size)
@@ -299,7 +299,7 @@ def certify(target: Target, weighed: Weighed, weighting: str, own: Array | None 
 
     Parameters
     ----------
-    own : (m,) weights of all atoms, for weights that are not solved for; by default those of the selector for "own"
+    own : (m,) given weights of all atoms; by default the selector's for "own"
     """
     full, atoms, kept = target.full, weighed.atoms, weighed.span.kept
     if weighting == OWN and own is None:
@@ -308,7 +308,7 @@ def certify(target: Target, weighed: Weighed, weighting: str, own: Array | None 
     magnitudes = np.zeros(len(atoms)) if rows is None else full.magnitudes[rows]
     measured = residual(target, weighed, True)
     radii, covered = atoms.radii(), None
-    if radii is not None:  # up to the first atom dropped, which leaves its surroundings uncovered
+    if radii is not None:  # up to the first dropped atom, after which its neighbourhood is not covered
         radii = radii[: len(kept) if kept.all() else int(np.argmin(kept))]
         covered = np.asarray(full.kernel.product_at(radii, full.dimension))
         covered[np.isinf(radii)] = 0.0  # a group without an atom is not covered: the bound is then Σ|w| of the rest
@@ -318,7 +318,7 @@ def certify(target: Target, weighed: Weighed, weighting: str, own: Array | None 
 
 def bounds(target: Target, weighed: Weighed, prefixes: Prefixes, size: int) -> Bounds:
     """The a-priori bounds for the first ``size`` atoms, from one more pass over the data."""
-    if isinstance(prefixes.atoms, ComponentPieces):  # bounds are those of single points
+    if isinstance(prefixes.atoms, ComponentPieces):  # the bounds hold for points only
         return Bounds(None, None, None, None)
     full, cover, atoms = target.full, weighed.atoms.cover, prefixes.atoms[:size]
     with target.run.clock.stage("weigh"):
@@ -327,5 +327,5 @@ def bounds(target: Target, weighed: Weighed, prefixes: Prefixes, size: int) -> B
         all_atoms = bounds_of(full, atoms, float(prefixes.magnitudes[:size].sum()), cover)
         if carrying.all() or not carrying.any():
             return all_atoms
-        # atoms without a weight are omitted from the result, and cover nothing there
+        # atoms with weight 0 are omitted from the result, so they do not cover any rows
         return replace(all_atoms, radius=bounds_of(full, atoms[carrying], 0.0, cover).radius)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 MASS_ROUNDING = 1e-9
 NEGLIGIBLE = 1e-5  # errors below this are printed as a bound
-ABOVE = 1.005  # times the error of random rows, so that equal figures give no warning
+ABOVE = 1.005  # times the error of random rows: the warning needs errors that differ when printed
 
 
 def describe(result: Compression) -> Description:
@@ -81,7 +81,7 @@ def proportions(result: Compression) -> dict[str, float] | None:
 
 
 def noun(mean: SmallMean) -> str:
-    """The name of what a small mean is made of."""
+    """The name of the terms of a small mean."""
     return "component" if isinstance(mean, ComponentMean) else "atom"
 
 
@@ -109,13 +109,13 @@ def at_median(near: MedianError) -> str:
 
 
 def above_random_rows(result: Compression) -> str | None:
-    """The comparison with as many random rows of equal weight, if the error is certified to be above theirs; else None."""
+    """A text if the error is certified to be above the error of equally many random rows; otherwise None."""
     kernel, certificate, rows = result.mean.kernel, result.certificate, result._prefixes
-    signed = rows.total > abs(rows.mass) * (1 + MASS_ROUNDING)  # then no rows of equal weight stand for all
+    signed = rows.total > abs(rows.mass) * (1 + MASS_ROUNDING)  # rows of equal weight cannot represent a signed mean
     if not result.has_profile or not isinstance(kernel, RadialKernel) or signed:
         return None
-    few = np.sqrt(result.n_samples / max(result.n_samples - 1, 1))  # rows drawn without replacement
-    random = float(result.profile(kernel.width).random_rows[0]) * few
+    without_replacement = np.sqrt(result.n_samples / max(result.n_samples - 1, 1))
+    random = float(result.profile(kernel.width).random_rows[0]) * without_replacement
     if not 0 < ABOVE * random < certificate.interval[0]:
         return None
     return (
@@ -125,10 +125,10 @@ def above_random_rows(result: Compression) -> str | None:
 
 
 def better_weights(kind: str) -> str:
-    """The weights of a smaller error, as a recommendation."""
+    """A recommendation of weights with a smaller error."""
     if WEIGHTINGS[kind].optimal:
         return "raise size or the bandwidth"
-    return f"use weights='simplex', the best non-negative ones, or leave out weights (got {kind!r})"
+    return f"use weights='simplex', the best non-negative ones, or omit weights (got {kind!r})"
 
 
 def error_text(certificate: Certificate) -> str:
@@ -177,7 +177,7 @@ def _weights(result: Compression) -> list[str]:
     if len(result.dropped):
         lines.append(f"{counted(len(result.dropped), f'more {noun(result.mean)}')} omitted as redundant at this bandwidth")
     if result._asked is not None and result.selected < result._asked:
-        lines.append(f"{result.selected:,} of the {result._asked:,} atoms asked for: more are redundant at this bandwidth")
+        lines.append(f"{result.selected:,} of the {result._asked:,} requested atoms: others are redundant at this bandwidth")
     if result.selected > result.size:
         lines.append(f"{counted(result.selected - result.size, f'more {noun(result.mean)}')} omitted with weight 0")
     return lines

@@ -1,11 +1,11 @@
-"""Drift: has the distribution of the rows changed, where, in which columns, and how sure is that (Gretton et al. 2012).
+"""Drift: two-sample tests of changes in distribution, by regions and columns, and monitors (Gretton et al. 2012).
 
-Two samples are compared by kernel means at few atoms and several scales (`feature_map`), by the statistics of the registry
-(`registry`). `null_distribution` draws their differences under the null hypothesis. `comparison` has both samples in memory, or
-one of them as a `reference`: a small summary of rows, also from a compression, or on Dask (`partitions`). `regions` and `columns`
-locate the change. `monitor` watches rows as they arrive.
+Two samples are compared by kernel means at a small number of atoms and several scales (`feature_map`). `registry` lists the
+statistics, and `null_distribution` draws differences under the null hypothesis. `comparison` has both samples in memory, or one of
+them as a `reference`: a small summary of rows or of a compression. `regions` and `columns` locate the change. `monitor` watches
+rows as they arrive.
 
-May import: compression, stream, distributed and what is below them.
+May import: compression, stream and the packages below them.
 """
 
 from reduset.drift.columns import ColumnBins, ColumnChange, changed_columns

@@ -1,10 +1,10 @@
-"""Columns one by one: which of them changed, and how: shift, spread, tails.
+"""Tests of every column for changes of shift, spread and tails.
 
-The reference cuts each column into bins: its quantiles, closer together in the tails, or its values where these are few, so that
-ties are no trouble. Every statistic is a mean of scores of bins: of ranks (shift), of their squares about the middle (spread), and
-the shares beyond eleven points from the lowest 1 % to the highest 1 %. Each is put on a normal scale, shares by the arcsine, which
-stays normal for few rows; the largest of them is compared with draws of their joint normal law. Over all columns Holm's
-correction.
+The reference cuts each column into bins: at quantiles, which are closer together in the tails, or at its values if a column has few
+values. Ties are therefore handled exactly. Every statistic is a mean of scores of bins. The scores are ranks (shift), squares of
+centred ranks (spread), and indicators beyond eleven points from the lowest 1 % to the highest 1 % (tails). Each statistic is
+transformed to a normal scale. Proportions use the arcsine, which is close to normal for small samples too. The largest statistic is
+compared with draws from their joint normal distribution. Holm's correction covers all columns.
 """
 
 from __future__ import annotations
@@ -18,44 +18,44 @@ from scipy.special import ndtr
 from reduset._engine import LabelSums, column_of, device_of, to_device_of
 from reduset._types import Array, Floats
 
-FEW_VALUES = 64
+MAX_LISTED = 64  # columns of at most this number of values are cut at their values
 INNER = np.linspace(0.02, 0.98, 97)
 OUTER = np.array([0.0005, 0.001, 0.0025, 0.005, 0.01])
 CUTS = np.concatenate([OUTER, INNER, 1 - OUTER[::-1]])
 BEYOND = (0.01, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 0.99)
-EXPECTED = 5.0  # rows on either side of a point, in both samples, for the share beyond it to be looked at
+MIN_EXPECTED = 5.0  # rows on both sides of a point, in both samples, for a test of the proportion beyond it
 DRAWS = 9999
 
 
 @dataclass(frozen=True)
 class ColumnBins:
-    """Where each column is cut: d arrays of edges, or of values where ``listed``."""
+    """The bins of each column: d arrays of edges, or of values if ``listed``."""
 
     edges: tuple[Array, ...]
     listed: tuple[bool, ...]
 
     @classmethod
     def of(cls, rows: Floats, fewest: int = 1) -> ColumnBins:
-        """By the quantiles of these rows, or by their values; each stands for ``fewest`` rows at least."""
+        """By the quantiles of these rows, or by their values. Each edge represents at least ``fewest`` rows."""
         edges, listed = [], []
         for k in range(rows.shape[1]):
             column = np.sort(rows[:, k].astype(np.float64))
             values, counts = np.unique(column, return_counts=True)
-            listed.append(len(values) <= FEW_VALUES and bool((counts >= fewest).any()))
+            listed.append(len(values) <= MAX_LISTED and bool((counts >= fewest).any()))
             edges.append(values[counts >= fewest] if listed[-1] else _cuts(column, fewest))
         return cls(tuple(edges), tuple(listed))
 
     def shares(self, rows: Floats, weights: Array) -> tuple[Array, ...]:
-        """The share of the weight (n,) in every bin of each column: below, at or between edges in turn (2e + 1 of e edges)."""
-        found = []
+        """The proportion of the weight (n,) in every bin of each column. e edges have 2e + 1 bins: below, at and between edges."""
+        sums = []
         with device_of(rows):
             for k, edges in enumerate(self.edges):
                 positions = self.positions(rows, k)
-                found.append(LabelSums(positions, 2 * len(edges) + 1).of(to_device_of(positions, weights)))
-        return tuple(found)
+                sums.append(LabelSums(positions, 2 * len(edges) + 1).of(to_device_of(positions, weights)))
+        return tuple(sums)
 
     def positions(self, rows: Floats, k: int) -> Any:
-        """(n,) the bin of every row in column k, where the rows lie."""
+        """(n,) the bin of every row in column k, on the device of the rows."""
         column = column_of(rows, k)
         cuts = to_device_of(column, self.edges[k])
         below = np.searchsorted(cuts, column, side="left")
@@ -64,27 +64,32 @@ class ColumnBins:
         return 2 * below + at
 
     def quantile(self, k: int, shares: Array, q: float) -> float:
-        """Of column k: an edge, or a place between two by how much of the bin lies below."""
+        """The quantile of column k: an edge, or linear interpolation between two edges."""
         edges, ends = self.edges[k], np.cumsum(shares)
         b = int(np.searchsorted(ends, q * ends[-1] * (1 - 1e-12)))
         if b % 2:
             return float(edges[b // 2])
         low, high = edges[max(b // 2 - 1, 0)], edges[min(b // 2, len(edges) - 1)]
-        inside = (q * ends[-1] - (ends[b] - shares[b])) / max(float(shares[b]), 1e-300)
-        return float(low + (high - low) * np.clip(inside, 0.0, 1.0))
+        fraction = (q * ends[-1] - (ends[b] - shares[b])) / max(float(shares[b]), 1e-300)
+        return float(low + (high - low) * np.clip(fraction, 0.0, 1.0))
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnChange:
-    """How one column differs from the reference.
+    """The difference of one column from the reference.
 
     Attributes
     ----------
-    name, position : of the column
-    p_value : adjusted for the number of columns (Holm); `p_alone` is that of this column
-    kind : "shift", "spread" or "tails", whichever is plainest
-    direction : in words
-    median, middle : before and after: the median, and the length of the middle half
+    name, position : str and int
+        Name and index of the column.
+    p_value, p_alone : float
+        The p-value adjusted for the number of columns (Holm), and the p-value of this column alone.
+    kind : str
+        The most significant of "shift", "spread" and "tails". "none" for constant columns.
+    direction : str
+        The change in words, such as "higher".
+    median, middle : pairs of float
+        The median and the interquartile range, before and after.
     """
 
     name: str
@@ -111,27 +116,27 @@ def changed_columns(
     rng: np.random.Generator,
     shift_alone: bool = False,
 ) -> list[ColumnChange]:
-    """A test of every column, those that changed most surely first.
+    """A test of every column, the most significant first.
 
     Parameters
     ----------
-    before, after : shares of the bins, of each column
-    rows : how many rows the shares are of, effective ones where they have weights
-    shift_alone : of a reference that atoms stand for, whose spread is not that of its rows
+    before, after : Proportions of the bins of each column.
+    rows : Sizes of both samples; effective sizes for weighted rows.
+    shift_alone : Test shifts only, for a reference of atoms, because their spread differs from the spread of the rows.
     """
     tests = [_tested(b, a, rows, rng, shift_alone) for b, a in zip(before, after, strict=True)]
     alone = np.asarray([p for p, _, _ in tests])
     adjusted = _holm(alone)
-    found = []
+    changes = []
     for k, (p, kind, direction) in enumerate(tests):
         medians = tuple(bins.quantile(k, shares[k], 0.5) for shares in (before, after))
         middles = tuple(bins.quantile(k, shares[k], 0.75) - bins.quantile(k, shares[k], 0.25) for shares in (before, after))
-        found.append(ColumnChange(names[k], k, float(adjusted[k]), p, kind, direction, medians, middles))  # type: ignore[arg-type]
-    return sorted(found, key=lambda each: (each.p_value, each.p_alone))
+        changes.append(ColumnChange(names[k], k, float(adjusted[k]), p, kind, direction, medians, middles))  # type: ignore[arg-type]
+    return sorted(changes, key=lambda change: (change.p_value, change.p_alone))
 
 
 def _cuts(column: Array, fewest: int) -> Array:
-    """Quantiles of a sorted column, each the mean of so many values around it."""
+    """Quantiles of a sorted column. Each is the mean of ``fewest`` values around it."""
     n, wide = len(column), min(fewest, len(column))
     first = np.clip((CUTS * n).astype(np.int64) - wide // 2, 0, n - wide)
     sums = np.concatenate([[0.0], np.cumsum(column - column[0])])
@@ -141,6 +146,7 @@ def _cuts(column: Array, fewest: int) -> Array:
 def _tested(
     before: Array, after: Array, rows: tuple[float, float], rng: np.random.Generator, shift_alone: bool
 ) -> tuple[float, str, str]:
+    """The p-value of one column, and the kind and direction of its largest change."""
     n, new = rows
     both = (n * before + new * after) / (n + new)
     scores, kinds = _scores(both, min(n, new))
@@ -152,47 +158,47 @@ def _tested(
     centred = scores - (scores @ both)[:, None]
     deviations = np.sqrt(np.square(centred) @ both)
     z = (scores @ (after - before)) / (deviations * noise)
-    share = np.asarray([kind == "tails" for kind in kinds])
-    inner = 2 * (np.arcsin(np.sqrt(np.clip(scores @ after, 0, 1))) - np.arcsin(np.sqrt(np.clip(scores @ before, 0, 1)))) / noise
-    z = np.where(share, inner, z)
+    is_proportion = np.asarray([kind == "tails" for kind in kinds])
+    angles = 2 * (np.arcsin(np.sqrt(np.clip(scores @ after, 0, 1))) - np.arcsin(np.sqrt(np.clip(scores @ before, 0, 1)))) / noise
+    z = np.where(is_proportion, angles, z)
     correlation = (centred * both) @ centred.T / np.outer(deviations, deviations)
     lengths, directions = np.linalg.eigh(correlation)
     drawn = rng.standard_normal((DRAWS, len(lengths))) @ (directions * np.sqrt(np.maximum(lengths, 0.0))).T
     largest = float(np.abs(z).max())
     above = int((np.abs(drawn).max(axis=1) >= largest).sum())
     p = (1 + above) / (1 + DRAWS)
-    if not above:  # beyond the draws: a bound that holds for any correlation
+    if not above:  # beyond all draws, use a bound that holds for any correlation
         p = min(p, 2 * len(z) * float(ndtr(-largest)))
     best = int(np.abs(z).argmax())
-    return p, *_words(best, z, kinds, scores, both)
+    return p, *_kind_and_direction(best, z, kinds, scores, both)
 
 
 def _scores(shares: Array, fewest: float) -> tuple[Array, list[str]]:
-    """(K, bins) what each statistic gives to each bin, and what kind it is of; none for a single value."""
+    """(K, bins) the scores of each statistic for each bin, and the kinds of the statistics; empty for a constant column."""
     occupied = shares > 0
     if occupied.sum() < 2:
         return np.empty((0, len(shares))), []
     ends = np.cumsum(shares)
     middle = (ends - shares / 2) / ends[-1] - 0.5
-    found, kinds = [middle], ["shift"]
+    scores, kinds = [middle], ["shift"]
     spread = np.square(middle)
     if np.ptp(spread[occupied]) > 1e-12:
-        found.append(spread)
+        scores.append(spread)
         kinds.append("spread")
     used = set()
     for q in BEYOND:
         b = int(np.searchsorted(ends, q * ends[-1] * (1 - 1e-9)))
         beyond = float(ends[b] / ends[-1])
-        if b in used or min(beyond, 1 - beyond) * fewest < EXPECTED:
+        if b in used or min(beyond, 1 - beyond) * fewest < MIN_EXPECTED:
             continue
         used.add(b)
-        found.append((np.arange(len(shares)) <= b).astype(np.float64))
+        scores.append((np.arange(len(shares)) <= b).astype(np.float64))
         kinds.append("tails")
-    return np.asarray(found), kinds
+    return np.asarray(scores), kinds
 
 
-def _words(best: int, z: Array, kinds: list[str], scores: Array, shares: Array) -> tuple[str, str]:
-    """What kind of change it is, and in words, from the largest statistic: a share near the middle is a shift as well."""
+def _kind_and_direction(best: int, z: Array, kinds: list[str], scores: Array, shares: Array) -> tuple[str, str]:
+    """The kind and direction of the largest statistic. A change of a proportion near the middle counts as a shift."""
     up = z[best] > 0
     if kinds[best] == "shift":
         return "shift", "higher" if up else "lower"
@@ -207,9 +213,8 @@ def _words(best: int, z: Array, kinds: list[str], scores: Array, shares: Array) 
 
 
 def _holm(p_values: Array) -> Array:
-    """Adjusted for their number (Holm 1979)."""
+    """P-values adjusted for their number (Holm 1979)."""
     order, count = np.argsort(p_values), len(p_values)
-    adjusted = np.maximum.accumulate((count - np.arange(count)) * p_values[order])
-    found = np.empty(count)
-    found[order] = np.minimum(adjusted, 1.0)
-    return found
+    adjusted = np.empty(count)
+    adjusted[order] = np.minimum(np.maximum.accumulate((count - np.arange(count)) * p_values[order]), 1.0)
+    return adjusted

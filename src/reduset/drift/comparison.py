@@ -1,8 +1,9 @@
-"""Two samples side by side: the difference of their means, what chance alone makes of it, and what is known of both by place.
+"""The comparison of two samples: the difference of their means, its null distribution, and sums by cell and column.
 
-With both samples at hand everything is shaped by their rows together, in an order that does not tell which is which, and which of
-them are new is permuted: exact at any size (`pooled`). Against a stored reference everything was shaped by rows that are in neither
-(`stored`), and chance is drawn from its fair sample, or from a normal law where many rows are tested or no row was kept.
+- `pooled`: both samples are available. The coordinates are fitted to the shuffled rows of both. Labels are permuted, and the test is
+  exact at any sample size.
+- `stored`: one sample is a stored reference. The coordinates were fitted to other rows. Null differences are drawn from the random
+  sample in the reference, or from a normal distribution if many rows are tested or no rows were kept.
 """
 
 from __future__ import annotations
@@ -21,30 +22,31 @@ from reduset.drift.regions import CellRows, Cells, CellSums
 from reduset.drift.sample import Sample
 from reduset.drift.statistic import JointStatistic, Statistic
 
-PERMUTED_ROWS = 12_288  # of both samples, up to which all rows are permuted
-SHAPING_ROWS = 4096
-FAIR_ROWS = 8192  # that stand for all where there are more
-WEIGHTED_ROWS = 200  # effective ones
-FEW_ROWS = 2000  # of the smaller sample, up to which its means are not taken for normal
+MAX_PERMUTED = 12_288  # rows of both samples, up to which all rows are permuted
+FITTED_ROWS = 4096  # for the coordinates
+SAMPLED_ROWS = 8192  # random rows that represent larger samples
+MIN_WEIGHTED = 200  # effective rows, from which on weighted rows determine their own covariance
+MAX_RESAMPLED = 2000  # rows of the smaller sample, up to which its mean is not taken as normal
 
 
 @dataclass(frozen=True)
-class SideBySide:
-    """What a test is made of.
+class Comparison:
+    """The ingredients of a test.
 
     Attributes
     ----------
-    features : the coordinates
-    before, after : (p,) their means in the reference and in the new rows
-    drawn : (B, p) differences under chance alone
-    covariance : (p, p) of the difference under chance alone
-    exact : whether the draws are permutations, so that no p-value is below 1 / (B + 1)
-    rows : how many rows each side has, effective ones where they have weights
-    n_reference : how many rows the reference has, those among them that chose where to look
-    cells, bins, shares : by place and by column, before and after
-    fair : (s, d) some rows of both
-    statistics : of the test
-    errors : (S,) what the reference may be off by at each scale, by which the difference is taken shorter
+    features : The coordinates.
+    before, after : (p,) means of the coordinates in the reference and in the new rows.
+    drawn : (B, p) differences drawn under the null hypothesis.
+    covariance : (p, p) covariance of the difference under the null hypothesis.
+    exact : True if the draws are permutations. No p-value is then below 1 / (B + 1).
+    rows : Sizes of both samples; effective sizes for weighted rows.
+    cells, bins, shares : Sums by cell, bins of the columns, and proportions of the bins, before and after.
+    sample : (s, d) random rows of both samples.
+    names : Names of the columns.
+    errors : (S,) bound on the error of the reference at each scale. The difference is shortened by it.
+    n_reference : Number of rows of the reference, including the rows that determined the coordinates.
+    statistics : The statistics of the test.
     """
 
     features: FeatureMap
@@ -57,7 +59,7 @@ class SideBySide:
     cells: tuple[Cells, Cells]
     bins: ColumnBins
     shares: tuple[tuple[Array, ...], tuple[Array, ...]]
-    fair: Floats
+    sample: Floats
     names: tuple[str, ...]
     errors: Array
     n_reference: float
@@ -70,7 +72,7 @@ class SideBySide:
 
     @property
     def difference(self) -> Array:
-        """(p,) after less before, and less what the reference may be off by."""
+        """(p,) after minus before, shortened by the error of the reference."""
         return self.features.less(self.after - self.before, self.errors)
 
 
@@ -82,43 +84,45 @@ def pooled(
     draws: int,
     statistics: tuple[Statistic, ...],
     rng: np.random.Generator,
-) -> SideBySide:
-    """Both samples at hand."""
-    old, new = old.here(), new.here()
+) -> Comparison:
+    """The comparison of two samples that are both available."""
+    old, new = old.loaded(), new.loaded()
     rows = np.concatenate([old.rows, new.rows])
-    shuffled = rng.permutation(len(rows))[:SHAPING_ROWS]  # so that their order tells nothing
-    shaping = np.asarray(rows[shuffled], np.float64)
+    shuffled = rng.permutation(len(rows))[:FITTED_ROWS]  # so that the coordinates do not depend on the labels
+    fitted = np.asarray(rows[shuffled], np.float64)
     units = column_units(rows, scales)
-    atoms = np.unique(shaping[:size], axis=0)
-    features = FeatureMap.shaped(shaping, atoms, units, median_distance(rows, units))
-    del shaping
+    atoms = np.unique(fitted[:size], axis=0)
+    features = FeatureMap.fitted(fitted, atoms, units, median_distance(rows, units))
+    del fitted
     weights = np.concatenate([old.weights, new.weights])
     n, count = old.effective, new.effective
     bins = ColumnBins.of(rows)
-    shares = [bins.shares(each.rows, each.weights) for each in (old, new)]
+    shares = [bins.shares(sample.rows, sample.weights) for sample in (old, new)]
     features = features.with_columns(bins, tuple((n * b + count * a) / (n + count) for b, a in zip(*shares, strict=True)))
-    before, after = (features.mean(each.rows, each.weights, own) for each, own in zip((old, new), shares, strict=True))
+    before, after = (
+        features.mean(part.rows, part.weights, bin_shares) for part, bin_shares in zip((old, new), shares, strict=True)
+    )
     noise = 1 / n + 1 / count
-    exact = old.is_uniform and new.is_uniform and len(rows) <= PERMUTED_ROWS
-    fair = rows if len(rows) <= PERMUTED_ROWS else rows[np.sort(rng.choice(len(rows), FAIR_ROWS, replace=False))]
-    coordinates = features.rows(fair)
+    exact = old.is_uniform and new.is_uniform and len(rows) <= MAX_PERMUTED
+    sample = rows if len(rows) <= MAX_PERMUTED else rows[np.sort(rng.choice(len(rows), SAMPLED_ROWS, replace=False))]
+    coordinates = features.rows(sample)
     centre = coordinates.mean(axis=0)
     covariance = noise * np.cov(coordinates, rowvar=False, bias=True).reshape(features.size, features.size)
     if exact:
         drawn = permuted(coordinates, new.size, draws, rng)
     elif old.is_uniform and new.is_uniform:
         single = normal(square_root(covariance / noise), draws, rng)
-        drawn = _limit(coordinates, single, min(n, count), max(n, count), rng)
-    elif len(rows) <= PERMUTED_ROWS:
+        drawn = _mean_differences(coordinates, single, min(n, count), max(n, count), rng)
+    elif len(rows) <= MAX_PERMUTED:
         parts = weights[:, None] * (coordinates - centre)
         drawn, covariance = signed(parts, draws, rng), parts.T @ parts
     else:
         centre = (n * before + count * after) / (n + count)
         covariance = weighted_covariance(features, old, centre) + weighted_covariance(features, new, centre)
         drawn = normal(square_root(covariance), draws, rng)
-    ours, theirs = np.split(rows, [old.size])
-    cells = CellRows.of if fair is rows else CellSums.of  # rows that are not kept are summed now
-    return SideBySide(
+    old_rows, new_rows = np.split(rows, [old.size])
+    cells = CellRows.of if sample is rows else CellSums.of  # rows that are not kept are summed now
+    return Comparison(
         features,
         before,
         after,
@@ -126,10 +130,10 @@ def pooled(
         covariance,
         exact,
         (n, count),
-        (cells(features, ours, old.weights), cells(features, theirs, new.weights)),
+        (cells(features, old_rows, old.weights), cells(features, new_rows, new.weights)),
         bins,
         (shares[0], shares[1]),
-        fair,
+        sample,
         old.names,
         np.zeros(len(features.octaves)),
         n,
@@ -137,23 +141,23 @@ def pooled(
     )
 
 
-def stored(reference: StoredReference, new: Sample, draws: int, statistics: tuple[Statistic, ...], seed: int) -> SideBySide:
-    """Against a reference whose rows are gone but for a fair sample, or all gone."""
+def stored(reference: StoredReference, new: Sample, draws: int, statistics: tuple[Statistic, ...], seed: int) -> Comparison:
+    """The comparison of new rows with a stored reference, which keeps a random sample of its rows, or no rows."""
     features, n, count = reference.features, reference.rows, new.effective
-    shares = reference.places.bins.shares(new.rows, new.weights)
+    shares = reference.space.bins.shares(new.rows, new.weights)
     after = features.mean(new.rows, new.weights, shares)
     covariance = reference.covariance * (1 / n + 1 / count)
     if not new.is_uniform:
-        if count >= WEIGHTED_ROWS:  # enough to tell their own noise, which weights may have to do with
+        if count >= MIN_WEIGHTED:  # enough rows to estimate their own covariance, which may depend on the weights
             covariance = reference.covariance / n + weighted_covariance(features, new, reference.mean)
         drawn = normal(square_root(covariance), draws, np.random.default_rng(seed))
-        if count < WEIGHTED_ROWS and len(reference.sample) and new.size <= PERMUTED_ROWS:
+        if count < MIN_WEIGHTED and len(reference.sample) and new.size <= MAX_PERMUTED:
             noise = reference.unit_noise(draws, seed) / np.sqrt(n)
             drawn = reweighed(reference.coordinates, new.weights, draws, np.random.default_rng([seed, 1])) + noise
     else:
-        few = reference.coordinates if count <= FEW_ROWS else np.empty((0, features.size))
-        drawn = _limit(few, reference.unit_noise(draws, seed), count, n, np.random.default_rng([seed, 1]))
-    return SideBySide(
+        coordinates = reference.coordinates if count <= MAX_RESAMPLED else np.empty((0, features.size))
+        drawn = _mean_differences(coordinates, reference.unit_noise(draws, seed), count, n, np.random.default_rng([seed, 1]))
+    return Comparison(
         features,
         reference.mean,
         after,
@@ -162,7 +166,7 @@ def stored(reference: StoredReference, new: Sample, draws: int, statistics: tupl
         False,
         (n, count),
         (reference.cells, CellSums.of(features, new.rows, new.weights)),
-        reference.places.bins,
+        reference.space.bins,
         (reference.shares, shares),
         reference.sample,
         reference.names,
@@ -172,18 +176,18 @@ def stored(reference: StoredReference, new: Sample, draws: int, statistics: tupl
     )
 
 
-def _limit(coordinates: Array, noise: Array, few: float, many: float, rng: np.random.Generator) -> Array:
-    """Differences of a mean of few rows and one of many: the first by drawing rows where there are coordinates of some.
+def _mean_differences(coordinates: Array, noise: Array, smaller: float, larger: float, rng: np.random.Generator) -> Array:
+    """Differences of the means of a smaller and a larger sample. The smaller mean is resampled if coordinates are available.
 
-    ``noise`` (draws, p) is that of a single row, taken for normal.
+    ``noise`` (draws, p) are normal draws with the covariance of a single row.
     """
-    if few > FEW_ROWS or not len(coordinates):
-        return noise * np.sqrt(1 / few + 1 / many)
-    return resampled(coordinates, round(few), len(noise), rng) + noise / np.sqrt(many)
+    if smaller > MAX_RESAMPLED or not len(coordinates):
+        return noise * np.sqrt(1 / smaller + 1 / larger)
+    return resampled(coordinates, round(smaller), len(noise), rng) + noise / np.sqrt(larger)
 
 
 def weighted_covariance(features: FeatureMap, sample: Sample, centre: Array) -> Array:
-    """(p, p) of the mean of rows of unequal weight: Σ w² (φ − centre)(φ − centre)ᵀ, about the mean of both samples."""
+    """(p, p) covariance of the mean of weighted rows: Σ w² (φ − centre)(φ − centre)ᵀ, about the mean of both samples."""
     total = np.zeros((features.size, features.size))
     for a, b, block in features.by_block(sample.rows):
         part = sample.weights[a:b, None] * (block - centre)

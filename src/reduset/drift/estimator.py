@@ -1,4 +1,4 @@
-"""DriftTest and two_sample: has the law of the rows changed (Gretton et al. 2012), from a reference that was made small once."""
+"""DriftTest and two_sample: tests for a change in distribution (Gretton et al. 2012), against a stored or a second sample."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SIZE = 256
 DRAWS = 999
 MAX_SIZE, MAX_RESAMPLES, MAX_FILE_RESAMPLES = 100_000, 1_000_000, 50_000
 ALPHA = 0.05
-WHOLE_ROWS, WHOLE_BYTES = 8192, 2_500_000  # of a reference whose rows are all kept
+WHOLE_ROWS, WHOLE_BYTES = 8192, 2_500_000  # up to this size, all rows of a reference are kept
 LARGEST_SEED = 2**63
 SETTINGS = ("scales", "size", "n_resamples", "alpha", "keep_rows", "statistics")
 FIELDS: f.Fields = {"settings": f.entries(), "seed": f.whole(0, LARGEST_SEED), "about": f.entries()}
@@ -40,36 +40,36 @@ STORED_FILE = _archive.Kind("reduset.DriftTest", "reference", reference_file.STO
 @seeded
 @dataclass(eq=False, repr=False, kw_only=True)
 class DriftTest(BaseEstimator):
-    """Has the law of the rows changed since a reference, where, in which columns, and how sure is that?
+    """Test whether the distribution of the rows has changed since a reference, where, and in which columns.
 
-    The reference is looked at once and kept small; a test then costs one pass over the new rows. Where all its rows are kept (up to
-    8,192, or 2.5 MB of them), new rows are told apart from them by permutations, which is exact at any size. Of more rows, what is
-    needed of them is kept in less than 5 MB (of up to 200 columns).
+    The reference is read once and summarised. A test then costs one pass over the new rows. Small references (up to 8,192 rows or
+    2.5 MB) are kept completely, and the p-value comes from permutations, which are exact at any sample size. The summary of a
+    larger reference takes less than 5 MB (for up to 200 columns).
 
     Parameters
     ----------
     scales : "robust", "standard" or None
-        Units of the columns, by which each is divided: its interquartile range (its standard deviation where that is 0), the
-        standard deviation, or none, for columns of one unit such as embeddings.
+        Units of the columns, by which each column is divided. "robust" is the interquartile range, or the standard deviation if
+        that range is 0. "standard" is the standard deviation. None is for columns of one unit, such as embeddings.
     size : int
         Number of atoms at which the samples are compared, at most 100,000.
     n_resamples : int
         Number of resamples under the null hypothesis, at most 1,000,000, and at most 50,000 from a file.
     alpha : float
-        The p-value from which on down a difference is called drift.
+        Significance level: p-values up to this level count as drift.
     keep_rows : bool
-        False keeps no row of the reference, only numbers that stand for ten rows or more each: centres of clusters, sums, edges of
-        bins. That is not anonymous, but tells no row. The p-values of less than some 200 new rows are then less exact.
+        False keeps no row of the reference. All stored numbers (centres of clusters, sums, edges of bins) then summarise at least
+        ten rows each. This is not anonymous, but reveals no single row. P-values for less than about 200 new rows are less exact.
     statistics : None, or names of statistics
-        None takes all that are registered. "kernel" has distances of kernel means at several scales, "columns" the largest shift
-        and spread of a single column (up to 100 columns).
+        None uses all registered statistics. "kernel" uses distances of kernel means at several scales. "columns" uses the largest
+        shift and spread of a single column (up to 100 columns).
     random_state : int, RandomState, Generator or None
 
     Attributes
     ----------
-    reference_ : what is kept of the reference
+    reference_ : summary of the reference
     n_features_in_ : int
-    about_ : plain values that were kept beside it in a file
+    about_ : dict, the plain values stored in the file that the test was loaded from
 
     Examples
     --------
@@ -93,15 +93,16 @@ class DriftTest(BaseEstimator):
     random_state: SeedLike = None
 
     def fit(self, X: Any, y: Any = None, sample_weight: WeightsLike = None) -> DriftTest:
-        """Look at the reference.
+        """Summarise the reference.
 
         Parameters
         ----------
         X : (n, d) array, frame, files or Dask collection of numbers; or a `Compression`, `Model` or `StreamCompressor`
-            `reduset.io.as_table` encodes frames with text, those to be tested with the ``encoding`` of the reference's table.
-            Of a stream its fair sample is the reference. A compression knows its own error, by which differences are taken shorter.
+            `reduset.io.as_table` encodes frames with text. Encode new rows with the ``encoding`` of the reference's table. For a
+            stream, the reference is its random sample. For a compression, differences are shortened by its certified error.
         y : ignored
-        sample_weight : (n,) array, optional; of files and Dask frames also a column; none with a compression or a stream
+        sample_weight : (n,) array, or a column of files and Dask frames, optional
+            Not allowed for a compression or a stream, which has weights.
         """
         settings = self.checked()
         rng = _validate.generator(self.random_state, "random_state")
@@ -112,19 +113,19 @@ class DriftTest(BaseEstimator):
         return self
 
     def _kept(self, X: Any, sample_weight: Any, size: int, rng: np.random.Generator) -> Sample | StoredReference:
-        """What is kept of a reference of any kind."""
+        """The summary of a reference of any kind."""
         if is_compression(X):
             _require_none(sample_weight)
             return of_compression(X, size, self.keep_rows, rng)
         if isinstance(X, StreamCompressor):
             _require_none(sample_weight)
-            fair = X.sample()
-            sample = Sample.of(np.array(fair.atoms), fair.weights, getattr(X, "feature_names_in_", None))
+            drawn = X.sample()
+            sample = Sample.of(np.array(drawn.atoms), drawn.weights, getattr(X, "feature_names_in_", None))
         else:
             sample = Sample.checked(X, sample_weight)
         sample.require_rows("X")
-        whole = min(WHOLE_ROWS, WHOLE_BYTES // (sample.rows.itemsize * sample.rows.shape[1]))
-        if self.keep_rows and sample.size <= whole:
+        limit = min(WHOLE_ROWS, WHOLE_BYTES // (sample.rows.itemsize * sample.rows.shape[1]))
+        if self.keep_rows and sample.size <= limit:
             return Sample(np.array(sample.rows[:]), sample.weights, sample.names, sample.named)
         return StoredReference.of(sample, size, self.scales, self.keep_rows, rng)
 
@@ -133,30 +134,31 @@ class DriftTest(BaseEstimator):
 
         Parameters
         ----------
-        X : (n', d) array or frame, its columns found by name where both have names
+        X : (n', d) array or frame
+            Columns are matched by name if both have names.
         sample_weight : (n',) array, optional
         """
         check_is_fitted(self, "reference_")
         size, draws, alpha = self.checked()
         statistics = chosen_statistics(self.statistics)
-        kept = self.reference_
-        new = Sample.checked(X, sample_weight).like(kept.names, kept.named)
-        others = kept.rows if isinstance(kept, Sample) else kept.own_rows
+        reference = self.reference_
+        new = Sample.checked(X, sample_weight).like(reference.names, reference.named)
+        others = reference.rows if isinstance(reference, Sample) else reference.real_rows
         if len(others):
             warn_of_copies("X", new.rows, others)
-        if isinstance(kept, Sample):
-            found = pooled(kept, new, size, self.scales, draws, statistics, np.random.default_rng(self._seed))
+        if isinstance(reference, Sample):
+            comparison = pooled(reference, new, size, self.scales, draws, statistics, np.random.default_rng(self._seed))
         else:
-            found = stored(kept, new, draws, statistics, self._seed)
-        return DriftResult.of(found, alpha, self._seed)
+            comparison = stored(reference, new, draws, statistics, self._seed)
+        return DriftResult.of(comparison, alpha, self._seed)
 
     def stored(self) -> StoredReference:
-        """The reference in the form that needs no rows of it at hand; a small one is made so."""
+        """The reference as a summary. The rows of a small reference are summarised now."""
         check_is_fitted(self, "reference_")
-        kept = self.reference_
-        if isinstance(kept, StoredReference):
-            return kept
-        return StoredReference.of(kept, self.checked()[0], self.scales, self.keep_rows, np.random.default_rng(self._seed))
+        reference = self.reference_
+        if isinstance(reference, StoredReference):
+            return reference
+        return StoredReference.of(reference, self.checked()[0], self.scales, self.keep_rows, np.random.default_rng(self._seed))
 
     def save(self, path: _archive.Path_, about: dict[str, Any] | None = None) -> None:
         """Write one .npz with a JSON header, atomically. Nothing in it is ever executed.
@@ -164,7 +166,7 @@ class DriftTest(BaseEstimator):
         Parameters
         ----------
         path : file
-        about : plain values to keep beside it, ``about_`` once loaded
+        about : plain values to store with it, ``about_`` once loaded
         """
         check_is_fitted(self, "reference_")
         values = reference_file.values_of(self.reference_) | {
@@ -176,9 +178,10 @@ class DriftTest(BaseEstimator):
 
     @classmethod
     def load(cls, path: _archive.Path_) -> DriftTest:
-        """Read what `save` wrote; a damaged, edited, newer or foreign file is a ValueError.
+        """Read what `save` wrote. A damaged, edited, newer or foreign file raises `ValueError`.
 
-        A file sets at most 50,000 resamples: a larger ``n_resamples`` is lowered to that with a warning; `set_params` raises it.
+        A file sets at most 50,000 resamples. A larger ``n_resamples`` is reduced to this number with a warning, and `set_params`
+        sets more.
         """
         test = _archive.read(
             path,
@@ -205,7 +208,7 @@ class DriftTest(BaseEstimator):
         return test
 
     def checked(self) -> tuple[int, int, float]:
-        """The size, the number of draws and the level."""
+        """The validated size, number of draws and level."""
         if self.scales is not None:
             _validate.one_of(self.scales, "scales", SCALES)
         _validate.flag(self.keep_rows, "keep_rows")
@@ -230,12 +233,14 @@ def two_sample(
     statistics: str | Sequence[str] | None = None,
     rng: SeedLike = None,
 ) -> DriftResult:
-    """Are two samples of one law? Both at hand, and treated alike.
+    """Test whether two samples have the same distribution.
+
+    Both samples are treated symmetrically. The result describes the change from X to Y.
 
     Parameters
     ----------
-    X, Y : (n, d) and (n', d) arrays or frames of numbers; what is said of the result is of Y compared with X
-        `reduset.io.as_table` encodes frames with text, Y with the ``encoding`` of X's table.
+    X, Y : (n, d) and (n', d) arrays or frames of numbers
+        `reduset.io.as_table` encodes frames with text. Encode Y with the ``encoding`` of X's table.
     sample_weight : pair of (n,) and (n',) arrays, or None
     scales, size, n_resamples, alpha, statistics : as in `DriftTest`
     rng : None, seed or Generator
@@ -252,13 +257,14 @@ def two_sample(
     count, draws, level = settings.checked()
     if not isinstance(sample_weight, tuple | list) or len(sample_weight) != 2:
         raise ValueError(
-            f"sample_weight must be a pair, the weights of X and those of Y or None, got {type(sample_weight).__name__}"
+            f"sample_weight must be a pair, the weights of X and the weights of Y, got {type(sample_weight).__name__}; None in "
+            "the pair gives equal weights"
         )
     first, second = sample_weight
     old = Sample.checked(X, first, "X")
     new = Sample.checked(Y, second, "Y").like(old.names, old.named, "Y")
-    for name, mine, others in (("X", old, new), ("Y", new, old)):
-        warn_of_copies(name, mine.rows, others.rows)
+    for name, sample, other in (("X", old, new), ("Y", new, old)):
+        warn_of_copies(name, sample.rows, other.rows)
     seed = int(_validate.generator(rng).integers(LARGEST_SEED))
     chosen = chosen_statistics(statistics)
     return DriftResult.of(pooled(old, new, count, scales, draws, chosen, np.random.default_rng(seed)), level, seed)
@@ -266,4 +272,4 @@ def two_sample(
 
 def _require_none(sample_weight: Any) -> None:
     if sample_weight is not None:
-        raise ValueError("sample_weight goes with rows; a compression or a stream has its own weights, leave it out")
+        raise ValueError("sample_weight is for rows only, got it with a compression or a stream, which has weights; omit it")

@@ -1,10 +1,11 @@
 """Statistics of the kernel means at each scale: the MMD² and regularised Mahalanobis distances.
 
-    T = Σⱼ ωⱼ δⱼ²    over the coordinates of one scale (`feature_map`), whose variances are σⱼ²
+    T = Σⱼ ωⱼ δⱼ²    over the coordinates of one scale with variances σⱼ² (`feature_map`)
 
-Plain, ω = 1, is the MMD² within the span. Whitened, ω = 1/(σⱼ² + λσ₁²), is the regularised Mahalanobis distance (Harchaoui, Bach &
-Moulines 2007; Hagrass, Sriperumbudur & Li 2024). Plain statistics find changes of much of the mass, whitened ones changes of little
-mass. For a compression only the plain ones are used, since whitened ones cannot be corrected for its error.
+The plain statistic, ω = 1, is the MMD² within the span. The whitened statistic, ω = 1/(σⱼ² + λσ₁²), is the regularised Mahalanobis
+distance (Harchaoui, Bach & Moulines 2007; Hagrass, Sriperumbudur & Li 2024). Plain statistics detect changes of a large proportion
+of the rows, whitened statistics changes of a small proportion. For a compression only plain statistics are used, because whitened
+statistics cannot be corrected for its error.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 Form = tuple[int, float | None, float]  # octave below the median distance, ridge λ or None for plain, weight
 
-FORMS: tuple[Form, ...] = (  # coarse scales show shifts and spreads, which are common; fine ones small clusters
+FORMS: tuple[Form, ...] = (  # coarse scales detect shifts and spreads, which are common, and fine scales detect small clusters
     (-1, None, 1.0),
     (-1, 0.1, 1.0),
     (-1, 0.01, 1.0),
@@ -32,31 +33,31 @@ FORMS: tuple[Form, ...] = (  # coarse scales show shifts and spreads, which are 
     (3, 0.01, 0.5),
     (4, 0.01, 0.5),
 )
-COARSEST_WEIGHT = 0.5  # of the first form if there are scores of columns, which find shifts too
+COARSEST_WEIGHT = 0.5  # of the first form if there are scores of columns, which detect shifts too
 
 
 class KernelStatistics(Statistic):
     """Weighted sums of squares of the coordinates of each scale."""
 
     def forms(self, features: FeatureMap) -> tuple[Form, ...]:
-        """Those of the scales that the coordinates have."""
-        every = tuple((octave, None, 1.0) for octave in features.octaves) if features.is_plain else FORMS
-        return tuple(each for each in every if each[0] in features.octaves)
+        """The forms of the scales that the coordinates have."""
+        forms = tuple((octave, None, 1.0) for octave in features.octaves) if features.is_plain else FORMS
+        return tuple(form for form in forms if form[0] in features.octaves)
 
     def coefficients(self, features: FeatureMap) -> Array:
         """(K, p) the weights ω of each form."""
-        found = np.zeros((len(self.forms(features)), features.size))
-        for row, (octave, ridge, _) in zip(found, self.forms(features), strict=True):
+        coefficients = np.zeros((len(self.forms(features)), features.size))
+        for row, (octave, ridge, _) in zip(coefficients, self.forms(features), strict=True):
             part = features.parts[features.octaves.index(octave)]
             spread = features.variances[part]
             row[part] = 1.0 if ridge is None else 1.0 / (spread + ridge * spread[0])
-        return found
+        return coefficients
 
     def weights(self, features: FeatureMap) -> Array:
-        found = np.asarray([weight for *_, weight in self.forms(features)])
+        weights = np.asarray([weight for *_, weight in self.forms(features)])
         if features.scores is not None:
-            found[0] = COARSEST_WEIGHT
-        return found
+            weights[0] = COARSEST_WEIGHT
+        return weights
 
     def values(self, features: FeatureMap, differences: Array) -> Array:
         return np.asarray(np.square(differences) @ self.coefficients(features).T)

@@ -15,7 +15,7 @@ from reduset.drift.run_length import Thresholds
 from reduset.drift.watch_rule import DEPENDENCE_ROWS, HISTORY_POINTS, History, WatchRule, WatchState
 
 COUNT = f.whole(0, MAX_ROWS)
-OWN: f.Fields = {
+MONITOR: f.Fields = {
     "about": f.entries(),
     "ert": f.number(1),
     "thin": f.whole(1, MAX_ROWS),
@@ -32,17 +32,17 @@ OWN: f.Fields = {
     "windows": f.Numbers(("windows",), low=2, high=1e9, integers=True),
     "centres": f.Numbers(("windows",), low=-1e30, high=1e30),
     "factors": f.Numbers(("windows",), low=-1e30, high=1e30),
-    # coordinates are below 1e9, and sums of them over at most 2**53 rows below 1e25
+    # Coordinates are below 1e9, so that their sums over at most 2**53 rows are below 1e25.
     "ring": f.Numbers(("ring", "form"), low=-1e25, high=1e25),
     "early": f.Numbers(("early?", "form"), low=-1e10, high=1e10, optional=True),
     "history_rows": f.Numbers(("history?",), low=-1e50, high=1e50),
     "history_statistics": f.Numbers(("history?",), low=-1e50, high=1e50),
 }
-KIND = _archive.Kind("reduset.DriftMonitor", "monitor", reference_file.STORED | OWN)
+KIND = _archive.Kind("reduset.DriftMonitor", "monitor", reference_file.STORED | MONITOR)
 
 
 def write(path: _archive.Path_, rule: WatchRule, state: WatchState, about: dict[str, Any]) -> None:
-    """Write a monitor, and plain values with it."""
+    """Write a monitor and plain values."""
     values = {
         **reference_file.values_of(rule.reference),
         **vars(rule),
@@ -59,7 +59,7 @@ def write(path: _archive.Path_, rule: WatchRule, state: WatchState, about: dict[
 
 
 def read(path: _archive.Path_) -> tuple[WatchRule, WatchState, dict[str, Any]]:
-    """The rule, the state of the stream, and the values with them."""
+    """The rule, the state of the stream, and the plain values."""
     return _archive.read(path, {KIND: _monitor})
 
 
@@ -70,7 +70,7 @@ def _monitor(values: dict[str, Any]) -> tuple[WatchRule, WatchState, dict[str, A
     if len(values["ring"]) <= windows[-1] or (early is not None and len(early) > DEPENDENCE_ROWS):
         raise ValueError("ring must be longer than the longest window, and early at most as long as the rows that are examined")
     if len(values["history_rows"]) > HISTORY_POINTS or (values["alarmed_at"] is not None and values["since"] is None):
-        raise ValueError(f"history must have at most {HISTORY_POINTS:,} points, and an alarm a beginning")
+        raise ValueError(f"history must have at most {HISTORY_POINTS:,} points, and an alarm must have a since")
     rule = WatchRule(
         reference,
         thresholds=Thresholds(values["centres"], values["factors"], values["level"]),

@@ -1,16 +1,16 @@
 """The difference of two means under the null hypothesis: draws of it, and the p-value of an observed difference.
 
-    permuted    the labels of all rows are permuted: exact for any distribution
-    resampled   rows drawn from a fair sample of the reference: for few rows, whose sums are not normal yet
-    normal      N(0, Σ): the limit for many rows, and all that is needed where no row is kept
-    signed      each row's part with a random sign, for rows of unequal weight (the wild bootstrap)
+- `permuted`: the labels of all rows are permuted. Exact for any distribution.
+- `resampled`: rows are drawn from a random sample of the reference. For small samples, because their means are not normal.
+- `normal`: N(0, Σ), the limit for large samples. It is also used if no rows are kept.
+- `signed`: each row's contribution gets a random sign, for rows of unequal weight (the wild bootstrap).
 
-All statistics are combined. Their p-values among the draws are joined by a weighted harmonic mean (Wilson 2019), whose distribution
-is that of the same draws: no correction for their number is needed, and equal statistics cost nothing.
+All statistics are combined. Their p-values among the draws are joined by a weighted harmonic mean (Wilson 2019). The same
+draws give its distribution, so that no correction for the number of statistics is needed and equal statistics cost no power.
 
 Beyond the draws, the tail of a weighted sum of squares Σⱼ λⱼ χ²₁ is the saddlepoint approximation (Kuonen 1999). With
 K(ζ) = −½ Σ log(1 − 2λⱼζ), K'(ζ) = q, w = sign(ζ)√(2(ζq − K)) and v = ζ√K'':  P(Q > q) ≈ 1 − Φ(w + log(v/w)/w). Its relative error
-stays within a tenth far into the tail, where simulation has no draws.
+stays below 10 % far into the tail, where simulation has no draws.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from scipy.stats import norm
 from reduset._engine import blocks, run_all, single_threaded_blas
 from reduset._types import Array
 
-NEAR = 1e-4  # of the mean: there the formula is 0/0, and both sides of it are joined
-A_TIME = 64  # draws
-TIED = 1e-4  # of a statistic: what differs by no more is the same but for rounding, and counts as being as large
+INTERPOLATED = 1e-4  # relative distance from the mean in which the formula is 0/0, so that values are interpolated
+BLOCK_DRAWS = 64
+TIE_TOLERANCE = 1e-4  # statistics within this relative distance count as ties, since they may differ by rounding only
 BLOCKS_AT_ONCE = 64  # of draws
-FEW_OF = 32  # where fewer than one in so many rows is drawn, they are looked up one by one
+GATHER_RATIO = 32  # if at most one in this number of rows is drawn, drawn rows are gathered instead of multiplied
 
 
 def upper_tail(value: float, coefficients: Array) -> float:
@@ -45,10 +45,10 @@ def upper_tail(value: float, coefficients: Array) -> float:
         return 1.0
     used, q = used / used.max(), float(value) / float(used.max())
     centre = float(used.sum())
-    if abs(q - centre) < NEAR * centre:
-        below, above = centre * (1 - NEAR), centre * (1 + NEAR)
-        share = (q - below) / (above - below)
-        return (1 - share) * _tail(below, used) + share * _tail(above, used)
+    if abs(q - centre) < INTERPOLATED * centre:
+        below, above = centre * (1 - INTERPOLATED), centre * (1 + INTERPOLATED)
+        fraction = (q - below) / (above - below)
+        return (1 - fraction) * _tail(below, used) + fraction * _tail(above, used)
     return _tail(q, used)
 
 
@@ -56,11 +56,11 @@ def _tail(q: float, used: Array) -> float:
     def slope(zeta: float) -> float:
         return float((used / (1 - 2 * used * zeta)).sum()) - q
 
-    most = 0.5 - 1e-12
-    low = -0.5 * len(used) / q - 1.0  # K'(ζ) < q there: each term is below 1 / (2|ζ|)
-    if slope(most) <= 0:
+    high = 0.5 - 1e-12
+    low = -0.5 * len(used) / q - 1.0  # K'(low) < q, because each term is below 1 / (2|ζ|)
+    if slope(high) <= 0:
         return 0.0
-    zeta = float(brentq(slope, low, most, xtol=1e-15, rtol=8.9e-16, maxiter=200))
+    zeta = float(brentq(slope, low, high, xtol=1e-15, rtol=8.9e-16, maxiter=200))
     terms = 1 - 2 * used * zeta
     exponent = zeta * q + 0.5 * float(np.log(terms).sum())
     w = np.sign(zeta) * np.sqrt(max(2 * exponent, 0.0))
@@ -71,67 +71,69 @@ def _tail(q: float, used: Array) -> float:
 
 
 def permuted(rows: Array, count: int, draws: int, rng: np.random.Generator) -> Array:
-    """(draws, p) differences of means, ``count`` of the rows (n, p) called new at random."""
+    """(draws, p) differences of means if ``count`` of the rows (n, p) are labelled new at random."""
     n, total = len(rows), rows.sum(axis=0)
-    called = np.zeros((A_TIME, n), np.float32)
-    called[:, :count] = 1.0
-    sums = _products((rng.permuted(called[: b - a], axis=1) for a, b in blocks(draws, A_TIME)), rows)
+    labels = np.zeros((BLOCK_DRAWS, n), np.float32)
+    labels[:, :count] = 1.0
+    sums = _products((rng.permuted(labels[: b - a], axis=1) for a, b in blocks(draws, BLOCK_DRAWS)), rows)
     return np.asarray(sums / count - (total - sums) / (n - count))
 
 
 def resampled(rows: Array, count: int, draws: int, rng: np.random.Generator) -> Array:
-    """(draws, p) means of ``count`` of the rows (n, p), drawn with replacement, less the mean of all."""
+    """(draws, p) means of ``count`` of the rows (n, p), drawn with replacement, minus the mean of all rows."""
     n, centred = len(rows), rows - rows.mean(axis=0)
-    if count * FEW_OF <= n:
+    if count * GATHER_RATIO <= n:
         drawn = rng.integers(n, size=(draws, count))
-        return np.asarray([centred[each].mean(axis=0) for each in drawn])
-    return _products((_times(n, count, b - a, rng) for a, b in blocks(draws, A_TIME)), centred) / count
+        return np.asarray([centred[positions].mean(axis=0) for positions in drawn])
+    return _products((_counts(n, count, b - a, rng) for a, b in blocks(draws, BLOCK_DRAWS)), centred) / count
 
 
 def reweighed(rows: Array, weights: Array, draws: int, rng: np.random.Generator) -> Array:
-    """(draws, p) sums of rows (n, p) drawn with replacement, one for each weight (which sum to 1) and times it, less the mean."""
-    n, heavy = len(rows), np.tile(weights, A_TIME)
+    """(draws, p) weighted means of rows (n, p) drawn with replacement for weights that sum to 1, minus the mean of all rows."""
+    n, repeated = len(rows), np.tile(weights, BLOCK_DRAWS)
 
     def factors(a: int, b: int) -> NDArray[np.float32]:
         drawn = rng.integers(n, size=(b - a, len(weights))) + n * np.arange(b - a)[:, None]
-        return np.bincount(drawn.ravel(), heavy[: drawn.size], n * (b - a)).reshape(b - a, n).astype(np.float32)
+        return np.bincount(drawn.ravel(), repeated[: drawn.size], n * (b - a)).reshape(b - a, n).astype(np.float32)
 
-    return _products((factors(a, b) for a, b in blocks(draws, A_TIME)), rows - rows.mean(axis=0))
+    return _products((factors(a, b) for a, b in blocks(draws, BLOCK_DRAWS)), rows - rows.mean(axis=0))
 
 
 def normal(factor: Array, draws: int, rng: np.random.Generator) -> Array:
-    """(draws, p) of N(0, A Aᵀ), A the factor (p, r)."""
+    """(draws, p) draws of N(0, A Aᵀ) for a factor A (p, r)."""
     with single_threaded_blas():
         return np.asarray(rng.standard_normal((draws, factor.shape[1])) @ factor.T)
 
 
 def square_root(covariance: Array) -> Array:
-    """(p, p) a factor A with A Aᵀ the covariance."""
+    """(p, p) a factor A of the covariance A Aᵀ."""
     lengths, directions = eigh(covariance)
     return np.asarray(directions * np.sqrt(np.maximum(lengths, 0.0)))
 
 
 def signed(parts: Array, draws: int, rng: np.random.Generator) -> Array:
     """(draws, p) sums of the parts (n, p), each with a sign drawn at random."""
-    signs = (rng.integers(0, 2, (b - a, len(parts)), dtype=np.int8).astype(np.float32) * 2 - 1 for a, b in blocks(draws, A_TIME))
+    signs = (
+        rng.integers(0, 2, (b - a, len(parts)), dtype=np.int8).astype(np.float32) * 2 - 1 for a, b in blocks(draws, BLOCK_DRAWS)
+    )
     return _products(signs, parts)
 
 
-def _times(n: int, count: int, draws: int, rng: np.random.Generator) -> NDArray[np.float32]:
-    """(draws, n) how often each of n rows is drawn."""
+def _counts(n: int, count: int, draws: int, rng: np.random.Generator) -> NDArray[np.float32]:
+    """(draws, n) the number of times that each of n rows is drawn."""
     drawn = rng.integers(n, size=(draws, count)) + n * np.arange(draws)[:, None]
     return np.bincount(drawn.ravel(), minlength=n * draws).reshape(draws, n).astype(np.float32)
 
 
 def _products(factors: Iterable[NDArray[np.float32]], rows: Array) -> Array:
-    """The factors, each some draws (b, n) drawn in turn, times the rows (n, p), by several threads."""
-    kept, found = rows.astype(np.float32), list[Array]()
+    """Blocks of factors (b, n), drawn in turn, times the rows (n, p), by several threads."""
+    values, products = rows.astype(np.float32), list[Array]()
     rest = iter(factors)
-    while drawn := list(islice(rest, BLOCKS_AT_ONCE)):  # all of them would take draws · n numbers
+    while drawn := list(islice(rest, BLOCKS_AT_ONCE)):  # all blocks together would take draws · n numbers
         parts: list[Array] = [np.empty(0)] * len(drawn)
-        run_all([partial(_multiply, parts, k, drawn[k], kept) for k in range(len(drawn))], blas=True)
-        found += parts
-    return np.concatenate(found)
+        run_all([partial(_multiply, parts, k, drawn[k], values) for k in range(len(drawn))], blas=True)
+        products += parts
+    return np.concatenate(products)
 
 
 def _multiply(parts: list[Array], k: int, factors: NDArray[np.float32], rows: NDArray[np.float32]) -> None:
@@ -139,41 +141,42 @@ def _multiply(parts: list[Array], k: int, factors: NDArray[np.float32], rows: ND
 
 
 def joined(observed: Array, drawn: Array, counts: Array) -> tuple[float, Array]:
-    """The p-value of all statistics together, and of each.
+    """The p-value of all statistics together, and the p-value of each.
 
     Parameters
     ----------
-    observed : (K,); drawn : (B, K) under chance alone
-    counts : (K,) how much each counts
+    observed : (K,) observed statistics.
+    drawn : (B, K) statistics under the null hypothesis.
+    counts : (K,) weights of the statistics.
     """
-    every = np.concatenate([observed[None], drawn])
-    shares = _shares_above(every)
-    evidence = (counts / shares).sum(axis=1)
-    return float((evidence >= evidence[0] * (1 - 1e-12)).mean()), shares[0]
+    values = np.concatenate([observed[None], drawn])
+    p_values = _p_values(values)
+    evidence = (counts / p_values).sum(axis=1)
+    return float((evidence >= evidence[0] * (1 - 1e-12)).mean()), p_values[0]
 
 
 def joined_each(observed: Array, drawn: Array, counts: Array) -> Array:
-    """(q,) the p-values that `joined` returns, of (q, K) observations one by one, with the draws sorted once."""
-    bounds, ordered = drawn * (1 - TIED), np.sort(drawn, axis=0)
+    """(q,) the p-values of `joined` for each of (q, K) observations, with the draws sorted once."""
+    bounds, ordered = drawn * (1 - TIE_TOLERANCE), np.sort(drawn, axis=0)
     size, above = len(drawn) + 1, np.empty_like(drawn)
     for k, column in enumerate(ordered.T):
         above[:, k] = len(column) - np.searchsorted(column, bounds[:, k], side="left")
-    found = np.empty(len(observed))
+    p_values = np.empty(len(observed))
     for i, values in enumerate(observed):
-        own = 1 + len(drawn) - np.array([np.searchsorted(ordered[:, k], v * (1 - TIED)) for k, v in enumerate(values)])
-        least = (counts / (own / size)).sum() * (1 - 1e-12)
+        below = np.array([np.searchsorted(ordered[:, k], value * (1 - TIE_TOLERANCE)) for k, value in enumerate(values)])
+        limit = (counts / ((1 + len(drawn) - below) / size)).sum() * (1 - 1e-12)
         evidence = (counts / ((above + (values >= bounds)) / size)).sum(axis=1)
-        found[i] = (1 + (evidence >= least).sum()) / size
-    return found
+        p_values[i] = (1 + (evidence >= limit).sum()) / size
+    return p_values
 
 
-def _shares_above(values: Array) -> Array:
-    """(B + 1, K) the share of the values of each column that are at least as large as each of them."""
-    found = np.empty_like(values)
+def _p_values(values: Array) -> Array:
+    """(B + 1, K) the p-value of each value: the proportion of its column that is at least as large."""
+    p_values = np.empty_like(values)
     for k, column in enumerate(values.T):
         ordered = np.sort(column)
-        found[:, k] = (len(column) - np.searchsorted(ordered, column * (1 - TIED), side="left")) / len(column)
-    return found
+        p_values[:, k] = (len(column) - np.searchsorted(ordered, column * (1 - TIE_TOLERANCE), side="left")) / len(column)
+    return p_values
 
 
 def quadratic_p_values(observed: Array, forms: Array, covariance: Array) -> Array:
@@ -181,13 +184,14 @@ def quadratic_p_values(observed: Array, forms: Array, covariance: Array) -> Arra
 
     Parameters
     ----------
-    observed : (K,); forms : (K, p)
-    covariance : (p, p) of the difference under the null hypothesis
+    observed : (K,) values of the forms.
+    forms : (K, p) coefficients of the forms.
+    covariance : (p, p) covariance of the difference under the null hypothesis.
     """
-    found = np.empty(len(forms))
+    p_values = np.empty(len(forms))
     for k, (value, form) in enumerate(zip(observed, forms, strict=True)):
         used = form > 0
         root = np.sqrt(form[used])
         coefficients = np.linalg.eigvalsh(root[:, None] * covariance[np.ix_(used, used)] * root)
-        found[k] = upper_tail(float(value), np.maximum(coefficients, 0.0))
-    return found
+        p_values[k] = upper_tail(float(value), np.maximum(coefficients, 0.0))
+    return p_values

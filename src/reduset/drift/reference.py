@@ -1,14 +1,14 @@
-"""A reference as a small summary, for tests that cost one pass over the new rows: some megabytes at most.
+"""A reference as a summary of a few megabytes, for tests that cost one pass over the new rows.
 
-Some rows shape the coordinates (atoms, scales, axes) and are then left out, since a mean looks nearer than it is from centres that
-were chosen by its own rows. Of all others the summary keeps the mean, the covariance (of a fair sample), the shares of cells and
-columns, and a fair sample itself, from which small samples are drawn under the null hypothesis. With ``keep_rows=False`` the
-reference has no row, and the null distribution is normal. O(n·m) time.
+A part of the rows determines the coordinates (atoms, scales, axes) and is then omitted from the sums, because the distance to a
+mean is underestimated at centres that were chosen from the same rows. For all other rows, the summary keeps the mean and the proportions
+of cells and columns. It also keeps the covariance of a random sample, and the sample itself, from which small samples are drawn
+under the null hypothesis. With ``keep_rows=False`` no rows are kept, and the null distribution is normal. O(n·m) time.
 
-The rows of a compression are gone, but the error of its mean is certified at every scale. The difference to new rows is shortened
-by that error, ‖δ‖ − e, so that no approximation error looks like drift. Only the plain statistics are used, since whitened ones
-cannot be corrected. Single rows are drawn from the atoms by weight, or from the components. Scales finer than the bandwidth of the
-compression are left out. By cell and by column, the reference counts as so many rows as it has atoms.
+A compression has no rows, but the error of its mean is certified at every scale. The difference to new rows is shortened by that
+error, ‖δ‖ − e, so that an approximation error does not look like drift. Only plain statistics are used, because whitened statistics
+cannot be corrected. Single rows are drawn from the atoms by weight, or from the components. Scales below the bandwidth of the
+compression are omitted. For cells and columns, the size of the reference is the effective number of its atoms.
 """
 
 from __future__ import annotations
@@ -31,54 +31,56 @@ from reduset.mean import KernelMean
 from reduset.mixture import ComponentMean
 from reduset.select import KMeans
 
-SHAPING_SHARE, SHAPING_ROWS = 0.25, 8192
+FITTED_RATIO, FITTED_ROWS = 0.25, 8192  # proportion and largest number of the rows that determine the coordinates
 KEPT_ROWS, KEPT_BYTES = 8192, 2_000_000
 COVARIANCE_ROWS = 16_384
-FEWEST_PRIVATE = 500
-TOGETHER = 10  # rows at least that any number stands for where no row is kept
-MAKE_ONE = "fit the test on the rows themselves: DriftTest().fit(X), or reduset drift ROWS TODAY -o reference.npz"
+MIN_PRIVATE = 500  # rows of a reference with ``keep_rows=False``
+GROUP_ROWS = 10  # smallest number of rows that a stored number summarises with ``keep_rows=False``
+HINT = "fit the test on the rows themselves: DriftTest().fit(X), or reduset drift ROWS TODAY -o reference.npz"
 
 
 @dataclass(frozen=True)
-class Places:
-    """Where rows are looked at: coordinates, and bins of the columns."""
+class FeatureSpace:
+    """The coordinates of rows, and the bins of the columns."""
 
     features: FeatureMap
     bins: ColumnBins
 
     @classmethod
-    def of(cls, rows: Floats, size: int, scales: str | None, rng: np.random.Generator, fewest: int = 1) -> Places:
-        """By these rows (N, d), with ``size`` atoms; each atom and each edge of a bin stands for ``fewest`` of them at least."""
-        shaping = np.asarray(rows, np.float64)
-        units = column_units(shaping, scales)
-        width = median_distance(shaping, units)
-        seen = KernelMean.from_samples(shaping, kernel=Gaussian(width, scales=units))
-        atoms = KMeans().select(seen, max(min(size, len(shaping) // (2 * fewest - 1)), 1), rng).atoms
+    def of(cls, rows: Floats, size: int, scales: str | None, rng: np.random.Generator, fewest: int = 1) -> FeatureSpace:
+        """From rows (N, d), with ``size`` atoms. Each atom and each edge of a bin represents at least ``fewest`` rows."""
+        points = np.asarray(rows, np.float64)
+        units = column_units(points, scales)
+        width = median_distance(points, units)
+        mean = KernelMean.from_samples(points, kernel=Gaussian(width, scales=units))
+        atoms = KMeans().select(mean, max(min(size, len(points) // (2 * fewest - 1)), 1), rng).atoms
         if fewest > 1:
-            atoms = _centres_of_many(shaping, atoms, seen.kernel.plain_frame(shaping), fewest)  # type: ignore[attr-defined]
-        bins = ColumnBins.of(shaping, fewest)
-        shares = bins.shares(shaping, np.full(len(shaping), 1 / len(shaping)))
-        return cls(FeatureMap.shaped(shaping, atoms, units, width).stored().with_columns(bins, shares), bins)
+            atoms = _large_centres(points, atoms, mean.kernel.plain_frame(points), fewest)  # type: ignore[attr-defined]
+        bins = ColumnBins.of(points, fewest)
+        shares = bins.shares(points, np.full(len(points), 1 / len(points)))
+        return cls(FeatureMap.fitted(points, atoms, units, width).stored().with_columns(bins, shares), bins)
 
 
-def _centres_of_many(rows: Array, atoms: Array, frame: Frame, fewest: int) -> Array:
-    """Means of the rows nearest to each atom, without the atoms of fewer rows than that."""
+def _large_centres(rows: Array, atoms: Array, frame: Frame, fewest: int) -> Array:
+    """Means of the rows nearest to each atom, without the atoms of fewer than ``fewest`` rows."""
     while True:
-        owner, _ = nearest(rows, atoms, frame)
-        counts = np.bincount(owner, minlength=len(atoms))
+        assignments, _ = nearest(rows, atoms, frame)
+        counts = np.bincount(assignments, minlength=len(atoms))
         if counts.min() >= fewest or len(atoms) == 1:
-            return np.stack([np.bincount(owner, column, len(atoms)) for column in rows.T], axis=1) / counts[:, None]
+            return np.stack([np.bincount(assignments, column, len(atoms)) for column in rows.T], axis=1) / counts[:, None]
         atoms = atoms[counts > max(counts.min(), fewest // 2 - 1)]
 
 
 @dataclass(frozen=True)
 class ReferenceSums:
-    """Sums over rows, which add up: Σw, Σw², Σ wφ, and those of cells and columns.
+    """Additive sums over rows: Σw, Σw², Σ wφ, and sums by cell and column.
 
     Attributes
     ----------
-    mass, squares : of the weights
-    features : (p,); cells : (m, 1 + 2d) Σw, Σwx, Σwx² by cell; columns : Σw by bin, of each column
+    mass, squares : Σw and Σw².
+    features : (p,) Σ wφ.
+    cells : (m, 1 + 2d) Σw, Σwx and Σwx² by cell.
+    columns : Σw by bin of each column.
     """
 
     mass: float
@@ -88,17 +90,17 @@ class ReferenceSums:
     columns: tuple[Array, ...]
 
     @classmethod
-    def of(cls, places: Places, rows: Floats, weights: Array) -> ReferenceSums:
-        """Of rows (n, d) with weights (n,)."""
-        return _sums_of(rows, weights, places)
+    def of(cls, space: FeatureSpace, rows: Floats, weights: Array) -> ReferenceSums:
+        """The sums over rows (n, d) with weights (n,)."""
+        return _sums_of(rows, weights, space)
 
     @classmethod
-    def of_block(cls, rows: Floats, weights: Array, places: Places) -> ReferenceSums:
-        """Of rows in one array."""
-        found = CellSums.of(places.features, rows, weights)
-        cells = np.concatenate([found.shares[:, None], found.sums, found.squares], axis=1)
-        shares = places.bins.shares(rows, weights)
-        means = places.features.mean(rows, weights, shares)
+    def of_block(cls, rows: Floats, weights: Array, space: FeatureSpace) -> ReferenceSums:
+        """The sums over rows in one array."""
+        sums = CellSums.of(space.features, rows, weights)
+        cells = np.concatenate([sums.shares[:, None], sums.sums, sums.squares], axis=1)
+        shares = space.bins.shares(rows, weights)
+        means = space.features.mean(rows, weights, shares)
         return cls(float(weights.sum()), float(weights @ weights), means, cells, shares)
 
     def __add__(self, other: ReferenceSums) -> ReferenceSums:
@@ -108,33 +110,33 @@ class ReferenceSums:
 
     @property
     def effective(self) -> float:
-        """How many rows of equal weight would have as much noise."""
+        """The effective number of rows: rows of equal weight with the same sampling variance."""
         return self.mass**2 / self.squares
 
 
 @over_blocks(add)
-def _sums_of(rows: Floats, weights: Array, places: Places) -> ReferenceSums:
-    return ReferenceSums.of_block(rows, weights, places)
+def _sums_of(rows: Floats, weights: Array, space: FeatureSpace) -> ReferenceSums:
+    return ReferenceSums.of_block(rows, weights, space)
 
 
 @dataclass(frozen=True)
 class StoredReference:
-    """What is kept.
+    """The summary of a reference.
 
     Attributes
     ----------
-    places : where rows are looked at
-    mean : (p,); covariance : (p, p) of a single row
-    rows : how many rows the mean is of, effective ones where they have weights
-    known_rows : how many rows the shares by cell and column are as good as
-    cells, shares : by place and by column
-    sample : (s, d) rows, each as probable as any other; (0, d) where none is kept
-    names, named : of the columns, and whether they are the user's
-    n_samples : how many rows the reference had
-    errors : (S,) what the mean may be off by at each scale, where it is that of a compression; else 0
+    space : The coordinates of rows, and the bins of the columns.
+    mean : (p,) mean of the coordinates.
+    covariance : (p, p) covariance of the coordinates of a single row.
+    rows : Number of rows of the mean; the effective number for weighted rows.
+    cells, shares : Sums by cell, and proportions of the bins of each column. ``cells.rows`` is their effective sample size.
+    sample : (s, d) uniform random sample of the rows; (0, d) if none is kept.
+    names, named : Names of the columns, and whether they are the user's names.
+    n_samples : Number of all rows of the reference.
+    errors : (S,) bound on the error of the mean at each scale for a compression; otherwise 0.
     """
 
-    places: Places
+    space: FeatureSpace
     mean: Array
     covariance: Array
     rows: float
@@ -148,50 +150,56 @@ class StoredReference:
 
     @classmethod
     def of(cls, sample: Sample, size: int, scales: str | None, keep_rows: bool, rng: np.random.Generator) -> StoredReference:
-        """Of rows at hand."""
-        order = sample.drawn(max(min(int(SHAPING_SHARE * sample.size), SHAPING_ROWS), 1), rng)
-        places = Places.of(sample.rows[order], size, scales, rng, 1 if keep_rows else TOGETHER)
-        if not keep_rows and sample.size < FEWEST_PRIVATE:
+        """The summary of a sample that is available."""
+        order = sample.drawn(max(min(int(FITTED_RATIO * sample.size), FITTED_ROWS), 1), rng)
+        space = FeatureSpace.of(sample.rows[order], size, scales, rng, 1 if keep_rows else GROUP_ROWS)
+        if not keep_rows and sample.size < MIN_PRIVATE:
             raise ValueError(
-                f"keep_rows=False needs a reference of at least {FEWEST_PRIVATE:,} rows, as every number stands for ten of them; "
-                f"got {sample.size:,}, keep them or give more"
+                f"keep_rows=False needs a reference of at least {MIN_PRIVATE:,} rows, because every stored number summarises ten "
+                f"rows, got {sample.size:,}; set keep_rows=True or pass more rows"
             )
         others = np.ones(sample.size, np.bool_)
         others[order] = False
         left = np.flatnonzero(others)
         if not len(left):
             raise ValueError(
-                "sample_weight must leave weight to more rows than those that say where to look; its weight lies on "
-                f"{len(np.unique(order)):,} rows, use these alone"
+                "sample_weight must have weight on more rows than the rows that determine the coordinates, got weight on "
+                f"{len(np.unique(order)):,} rows; pass these rows alone"
             )
-        weights = np.zeros(
-            sample.size
-        )  # those that say where to look weigh nothing: a copy of the others would take as much room again
+        # Rows that determine the coordinates get weight 0, because a copy of the other rows would double the memory.
+        weights = np.zeros(sample.size)
         weights[left] = sample.weights[left]
-        sums = ReferenceSums.of(places, sample.rows, weights)
-        fair = sample.rows[rng.permutation(sample.drawn(COVARIANCE_ROWS, rng, left))]
-        return cls.put_together(places, sums, fair, keep_rows, sample.names, sample.named, sample.size)
+        sums = ReferenceSums.of(space, sample.rows, weights)
+        drawn = sample.rows[rng.permutation(sample.drawn(COVARIANCE_ROWS, rng, left))]
+        return cls.from_sums(space, sums, drawn, keep_rows, sample.names, sample.named, sample.size)
 
     @classmethod
-    def put_together(
-        cls, places: Places, sums: ReferenceSums, fair: Floats, keep_rows: bool, names: tuple[str, ...], named: bool, n_samples: int
+    def from_sums(
+        cls,
+        space: FeatureSpace,
+        sums: ReferenceSums,
+        drawn: Floats,
+        keep_rows: bool,
+        names: tuple[str, ...],
+        named: bool,
+        n_samples: int,
     ) -> StoredReference:
-        """From sums over all rows, but those that chose the places where that can be, and a fair sample in random order."""
-        features, d = places.features, len(names)
-        kept = min(KEPT_ROWS, KEPT_BYTES // (fair.itemsize * d)) if keep_rows else 0
-        covariance = features.covariance(fair)
+        """From sums over the rows, and a random sample ``drawn`` in random order."""
+        features, d = space.features, len(names)
+        kept = min(KEPT_ROWS, KEPT_BYTES // (drawn.itemsize * d)) if keep_rows else 0
+        covariance = features.covariance(drawn)
         shares, first, second = np.split(sums.cells / sums.mass, [1, 1 + d], axis=1)
-        if not keep_rows:  # the sums of few rows would tell what they are
-            lone = shares[:, 0] * sums.effective < TOGETHER
-            first[lone], second[lone] = shares[lone] * features.atoms[lone], shares[lone] * np.square(features.atoms[lone])
+        if not keep_rows:  # the sums of small cells would reveal their rows
+            small = shares[:, 0] * sums.effective < GROUP_ROWS
+            first[small], second[small] = shares[small] * features.atoms[small], shares[small] * np.square(features.atoms[small])
         return cls(
-            places,
+            space,
             sums.features / sums.mass,
-            covariance.astype(np.float32).astype(np.float64),  # as a file keeps it
+            covariance.astype(np.float32).astype(np.float64),  # a file stores single precision
             sums.effective,
             CellSums.without_rows(sums.effective, shares[:, 0], first, second),
-            tuple(each / sums.mass for each in sums.columns),
-            np.array(fair[:kept]),
+            tuple(weights / sums.mass for weights in sums.columns),
+            np.array(drawn[:kept]),
             names,
             named,
             n_samples,
@@ -201,25 +209,25 @@ class StoredReference:
     @property
     def features(self) -> FeatureMap:
         """The coordinates."""
-        return self.places.features
+        return self.space.features
 
     @property
-    def own_rows(self) -> Floats:
-        """The rows of the sample, where they are rows of the reference and not draws of a compression."""
+    def real_rows(self) -> Floats:
+        """The sample, if it has rows of the reference; empty if it was drawn from a compression."""
         return self.sample[:0] if self.errors.any() else self.sample
 
     @cached_property
     def coordinates(self) -> Array:
-        """(s, p) of the fair sample."""
+        """(s, p) coordinates of the sample."""
         return self.features.rows(self.sample) if len(self.sample) else np.empty((0, self.features.size))
 
     def unit_noise(self, draws: int, seed: int) -> Array:
-        """(draws, p) of N(0, covariance), the same for the same seed and kept for the next test: they do not depend on new rows."""
-        known: dict[tuple[int, int], Array] = self.__dict__.setdefault("_noise", {})
-        if (draws, seed) not in known:
-            known.clear()
-            known[draws, seed] = normal(self.root, draws, np.random.default_rng(seed))
-        return known[draws, seed]
+        """(draws, p) draws of N(0, covariance). They do not depend on new rows, so they are cached for the next test."""
+        cache: dict[tuple[int, int], Array] = self.__dict__.setdefault("_noise", {})
+        if (draws, seed) not in cache:
+            cache.clear()
+            cache[draws, seed] = normal(self.root, draws, np.random.default_rng(seed))
+        return cache[draws, seed]
 
     @cached_property
     def root(self) -> Array:
@@ -228,65 +236,63 @@ class StoredReference:
 
 
 def is_compression(value: Any) -> bool:
-    """Whether it is a `Compression` or a `Model`: a mean that knows what it lost."""
+    """Whether it is a `Compression` or a `Model`: a mean with a certified error."""
     return all(hasattr(value, part) for part in ("mean", "n_samples", "certificate", "profile"))
 
 
 def of_compression(small: Any, size: int, keep_rows: bool, rng: np.random.Generator) -> StoredReference:
-    """The reference that a `Compression` or a `Model` is."""
+    """The reference from a `Compression` or a `Model`."""
     mean, kernel = small.mean, small.mean.kernel
     if not isinstance(kernel, Gaussian) or kernel.covariance is not None:
-        raise ValueError(
-            f"a reference that is compressed must have a Gaussian kernel without a covariance, got {kernel!r}; {MAKE_ONE}"
-        )
+        raise ValueError(f"a compressed reference must have a Gaussian kernel without a covariance, got {kernel!r}; {HINT}")
     if float(mean.weights.min()) < 0:
         raise ValueError(
-            "a reference that is compressed must have no negative weights, they are no shares; compress with weights='simplex', or "
-            + MAKE_ONE
+            f"a compressed reference must have non-negative weights, got one of {float(mean.weights.min()):.3g}; compress with "
+            f"weights='simplex', or {HINT}"
         )
     try:
         profile: ErrorProfile = small.profile()
     except ValueError as error:
         raise ValueError(
-            f"a reference that is compressed must know its error at every scale, and this one does not; {MAKE_ONE}"
+            f"a compressed reference must have an error profile over all scales, got a compression without one; {HINT}"
         ) from error
     names = names_of(getattr(small, "columns", None), mean.dimension)
     points, weights = (mean.means if isinstance(mean, ComponentMean) else mean.atoms), mean.weights / mean.weights.sum()
-    drawn = _rows(mean, COVARIANCE_ROWS, rng)
+    drawn = _drawn_rows(mean, COVARIANCE_ROWS, rng)
     units = np.ones(mean.dimension) if kernel.units is None else np.asarray(kernel.units)
     order = rng.permutation(len(points))[:size]
     width = median_distance(drawn, units)
-    wider = np.sqrt(2) if kernel.space == "l2" else 1.0  # bumps of width h have products of width √2·h there
-    features = FeatureMap.shaped(drawn[:KEPT_ROWS], np.unique(points[order], axis=0), units, width)
+    wider = np.sqrt(2) if kernel.space == "l2" else 1.0  # in "l2", products of kernel functions have √2 times the bandwidth
+    features = FeatureMap.fitted(drawn[:KEPT_ROWS], np.unique(points[order], axis=0), units, width)
     features = features.down_to(wider * kernel.width).plain().stored()
-    places = Places(features, ColumnBins.of(drawn))
-    # a component is looked at by its draws; atoms as they are
+    space = FeatureSpace(features, ColumnBins.of(drawn))
+    # Components are evaluated at rows drawn from them, atoms at the atoms themselves.
     rows, masses = (drawn, np.full(len(drawn), 1 / len(drawn))) if isinstance(mean, ComponentMean) else (points, weights)
-    found = StoredReference.put_together(
-        places, ReferenceSums.of(places, rows, masses), drawn, keep_rows, names, hasattr(small, "columns"), small.n_samples
+    reference = StoredReference.from_sums(
+        space, ReferenceSums.of(space, rows, masses), drawn, keep_rows, names, hasattr(small, "columns"), small.n_samples
     )
-    drawn_noise = 1 / len(drawn) if isinstance(mean, ComponentMean) else 0.0  # of a mean that is known by draws
-    known = 1.0 / float(weights @ weights)
-    norms = np.asarray([float(np.linalg.norm(found.mean[part])) for part in features.parts])
+    drawn_noise = 1 / len(drawn) if isinstance(mean, ComponentMean) else 0.0  # the sampling variance of drawn rows
+    effective = 1.0 / float(weights @ weights)
+    norms = np.asarray([float(np.linalg.norm(reference.mean[part])) for part in features.parts])
     return replace(
-        found,
+        reference,
         rows=1 / (1 / small.n_samples + drawn_noise),
-        cells=replace(found.cells, rows=known),
+        cells=replace(reference.cells, rows=effective),
         errors=norms * _upper_errors(wider * profile.bandwidths, profile.intervals[:, 1], features.bandwidths),
     )
 
 
-def _rows(mean: Any, count: int, rng: np.random.Generator) -> Array:
-    """Draws from the law of the rows: atoms by weight, or the components without the kernel's own width."""
+def _drawn_rows(mean: Any, count: int, rng: np.random.Generator) -> Array:
+    """Draws from the distribution of the rows: atoms by weight, or components without the width of the kernel."""
     if not isinstance(mean, ComponentMean):
         return np.asarray(mean.atoms[mean.draw_rows(count, rng)], np.float64)
     which = rows_by_weight(mean.weights, rng.random(count))
-    lengths, directions = np.linalg.eigh(mean.pieces.spreads)  # a law may be flat
+    lengths, directions = np.linalg.eigh(mean.pieces.spreads)  # a covariance may be singular
     drawn = rng.standard_normal((count, mean.dimension)) * np.sqrt(np.maximum(lengths, 0.0))[which]
     return np.asarray(mean.means[which] + np.einsum("nij,nj->ni", directions[which], drawn))
 
 
-def _upper_errors(known: Array, errors: Array, bandwidths: Array) -> Array:
-    """(S,) upper ends of the relative errors at these bandwidths: that of the next finer scale which is known."""
-    at = [min(int((known > width * (1 + 1e-9)).sum()), len(known) - 1) for width in bandwidths]
-    return np.nan_to_num(errors[at], nan=1.0)
+def _upper_errors(measured: Array, errors: Array, bandwidths: Array) -> Array:
+    """(S,) upper ends of the relative errors at bandwidths, each from the next smaller measured bandwidth."""
+    positions = [min(int((measured > width * (1 + 1e-9)).sum()), len(measured) - 1) for width in bandwidths]
+    return np.nan_to_num(errors[positions], nan=1.0)

@@ -1,4 +1,4 @@
-"""A reference as fields of a file (`reduset._archive`): their types and bounds, and the way there and back."""
+"""A reference as fields of a file (`reduset._archive`): their types and bounds, and conversion in both directions."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from reduset._types import Array
 from reduset.drift.column_scores import KINDS, MAX_COLUMNS, ColumnScores
 from reduset.drift.columns import ColumnBins
 from reduset.drift.feature_map import OCTAVES, FeatureMap
-from reduset.drift.reference import Places, StoredReference
+from reduset.drift.reference import FeatureSpace, StoredReference
 from reduset.drift.regions import CellSums
 from reduset.drift.sample import Sample
 
 MAX_ROWS = 2**53
-LARGEST_FEATURE = 1e9  # coordinates and their variances are far below
+LARGEST_FEATURE = 1e9  # coordinates and their variances are much smaller
 COLUMNS: f.Fields = {"columns": f.names("d"), "named": f.flag}
 ROWS: f.Fields = COLUMNS | {
     "rows": f.Numbers(("n", "d"), dtype=None),
@@ -56,12 +56,12 @@ def values_of(reference: Sample | StoredReference) -> dict[str, Any]:
     named = {"columns": reference.names, "named": reference.named}
     if isinstance(reference, Sample):
         return named | {"rows": reference.rows, "weights": reference.weights}
-    features, bins, scores = reference.features, reference.places.bins, reference.features.scores
+    features, bins, scores = reference.features, reference.space.bins, reference.features.scores
     return named | {
         "octaves": features.octaves,
         "axes": [projection.shape[1] for projection in features.projections],
         "plain": features.is_plain,
-        "counts": [len(each) for each in bins.edges],
+        "counts": [len(edges) for edges in bins.edges],
         "listed": bins.listed,
         "reference_rows": reference.rows,
         "known_rows": reference.cells.rows,
@@ -86,7 +86,7 @@ def values_of(reference: Sample | StoredReference) -> dict[str, Any]:
 
 
 def sample_from(values: dict[str, Any]) -> Sample:
-    """The sample with these values of ``ROWS``."""
+    """The sample from values of ``ROWS``."""
     rows = _validate.points(values["rows"], "rows")
     _require("rows", len(rows) >= 2)
     weights = _validate.weights(values["weights"], len(rows), "weights")
@@ -94,17 +94,17 @@ def sample_from(values: dict[str, Any]) -> Sample:
 
 
 def reference_from(values: dict[str, Any]) -> StoredReference:
-    """The reference with these values of ``STORED``."""
+    """The reference from values of ``STORED``."""
     counts, edges = values["counts"], values["edges"]
     _require("counts", len(edges) == sum(counts) and len(values["shares"]) == 2 * sum(counts) + len(counts))
     bins = ColumnBins(tuple(np.split(edges, np.cumsum(counts)[:-1])), values["listed"])
-    _require("edges", all((np.diff(each) > 0).all() for each in bins.edges))
+    _require("edges", all((np.diff(column) > 0).all() for column in bins.edges))
     _require("shares", abs(float(values["shares"].sum()) - len(counts)) < 1e-6 * len(counts))
     _require("cell_shares", abs(float(values["cell_shares"].sum()) - 1) < 1e-6)
     features = _features(values, bins)
     _require("mean", len(values["mean"]) == features.size)
     return StoredReference(
-        Places(features, bins),
+        FeatureSpace(features, bins),
         values["mean"],
         values["covariance"],
         values["reference_rows"],
@@ -123,7 +123,7 @@ def _features(values: dict[str, Any], bins: ColumnBins) -> FeatureMap:
     _require("octaves", all(np.diff(octaves) > 0))
     _require("axes", sum(axes) == len(values["variances"]))
     _require("column_scores", (scores is None) == (values["column_variances"] is None))
-    parts = tuple(np.ascontiguousarray(each) for each in np.split(values["projections"], np.cumsum(axes)[:-1], axis=1))
+    parts = tuple(np.ascontiguousarray(part) for part in np.split(values["projections"], np.cumsum(axes)[:-1], axis=1))
     return FeatureMap(
         values["scales"],
         values["atoms"],
@@ -137,16 +137,16 @@ def _features(values: dict[str, Any], bins: ColumnBins) -> FeatureMap:
 
 
 def _scores(scores: Array, variances: Array, bins: ColumnBins) -> ColumnScores:
-    counts = [len(each) for each in bins.edges]
+    counts = [len(edges) for edges in bins.edges]
     _require("column_variances", len(counts) <= MAX_COLUMNS and len(variances) == KINDS * len(counts))
     return ColumnScores(bins, tuple(np.split(scores, _bin_ends(counts), axis=1)), variances)
 
 
 def _bin_ends(counts: Any) -> Any:
-    """Where the bins of each column end: 2e + 1 bins for e edges, as in `ColumnBins.shares`."""
+    """The end positions of the bins of each column: 2e + 1 bins for e edges, as in `ColumnBins.shares`."""
     return np.cumsum([2 * count + 1 for count in counts])[:-1]
 
 
 def _require(part: str, holds: Any) -> None:
     if not holds:
-        raise ValueError(f"its {part} do not fit the rest")
+        raise ValueError(f"{part} must be consistent with the other fields")

@@ -1,4 +1,4 @@
-"""The statistics of a test of drift by name. A new one is a subclass of `Statistic` in its own file and a line here."""
+"""The statistics of a test of drift by name. A new statistic is a subclass of `Statistic` in a separate file and a line here."""
 
 from __future__ import annotations
 
@@ -22,5 +22,5 @@ def chosen_statistics(names: Any) -> tuple[Statistic, ...]:
         return tuple(STATISTICS.values())
     given = [names] if isinstance(names, str) else list(names) if isinstance(names, Sequence) else [names]
     if not given:
-        raise ValueError(f"statistics must hold at least one of {', '.join(map(repr, STATISTICS))}, got none; None takes all")
+        raise ValueError(f"statistics must hold at least one of {', '.join(map(repr, STATISTICS))}, got none; None uses all")
     return tuple(STATISTICS[_validate.one_of(name, "statistics", tuple(STATISTICS))] for name in dict.fromkeys(given))

@@ -12,7 +12,7 @@ from reduset._engine import blocks, cached_property
 from reduset._types import Array
 from reduset.drift import null_distribution
 from reduset.drift.columns import ColumnChange, changed_columns
-from reduset.drift.comparison import SideBySide
+from reduset.drift.comparison import Comparison
 from reduset.drift.regions import Region, changed_regions
 
 POWER = 0.8
@@ -51,11 +51,11 @@ class DriftResult:
     n_reference: float
     n_samples: float
     exact: bool
-    comparison: SideBySide
+    comparison: Comparison
     seed: int
 
     @classmethod
-    def of(cls, comparison: SideBySide, alpha: float, seed: int) -> DriftResult:
+    def of(cls, comparison: Comparison, alpha: float, seed: int) -> DriftResult:
         """From two samples side by side."""
         features, difference, joint = comparison.features, comparison.difference, comparison.joint
         drawn = joint.values(comparison.drawn)
@@ -120,9 +120,9 @@ class DriftResult:
     def detectable_shift(self) -> float | None:
         """The least shift of all rows found 8 times in 10, in standard deviations along all columns together; None without rows."""
         seen = self.comparison
-        if not len(seen.fair):
+        if not len(seen.sample):
             return None
-        rows = np.asarray(seen.fair[:MOST_MOVED], np.float64)
+        rows = np.asarray(seen.sample[:MOST_MOVED], np.float64)
         step = np.concatenate([rows[:, a:b].std(axis=0) for a, b in blocks(rows.shape[1], MOST_MOVED)]) / np.sqrt(rows.shape[1])
 
         def mean(far: float) -> Array:  # a few rows of many columns at a time

@@ -88,7 +88,7 @@ class Sample:
         """How many rows of equal weight would have as much noise."""
         return float(self.size) if self.is_uniform else 1.0 / float(self.weights @ self.weights)
 
-    def here(self) -> Sample:
+    def loaded(self) -> Sample:
         """The same with rows of the processor."""
         return Sample(self.rows[:], self.weights, self.names, self.named)
 
@@ -102,7 +102,7 @@ class Sample:
     def like(self, names: tuple[str, ...], named: bool, name: str = "X") -> Sample:
         """The same with its columns in the order of the reference, by name where both have names; rows in blocks are loaded."""
         if in_blocks(self.rows):
-            return self.here().like(names, named, name)
+            return self.loaded().like(names, named, name)
         if not (self.named and named):
             if len(self.names) != len(names):
                 raise ValueError(f"{name} must have the {len(names)} columns of the reference, got {len(self.names)}")

@@ -244,7 +244,7 @@ class WatchRule:
         thresholds = run_length.calibrated(rows, root, form, windows, ert / thin, rng, report)
         return cls(reference, ert, thin, form, kept, windows, thresholds)
 
-    def begun(self) -> WatchState:
+    def initial_state(self) -> WatchState:
         """Before the first row."""
         sums = WindowSums.empty(self.windows, len(self.form), LOOK_BACK * int(self.windows[-1]))
         return WatchState(sums, np.empty((0, len(self.form))))
@@ -253,7 +253,7 @@ class WatchRule:
         """(n, p) of rows, the mean of the reference taken off."""
         return np.asarray((self.reference.features.rows(rows) - self.reference.mean)[:, self.kept])
 
-    def take(self, state: WatchState, rows: Array, numbers: Indices) -> None:
+    def advance(self, state: WatchState, rows: Array, numbers: Indices) -> None:
         """Go on by coordinates (n, p) of rows of these numbers, and look at them."""
         values, begun = rows.astype(np.float32), 0
         still, level = np.zeros(len(self.form)), self.thresholds.level

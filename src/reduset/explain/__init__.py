@@ -1,6 +1,6 @@
 """Weighted background rows for explanations of models.
 
-May import: compression, select, weights, mean, kernels and what these may.
+May import: compression, select, weights, mean, kernels and their imports.
 """
 
 from reduset.explain.choosing import background

@@ -1,21 +1,23 @@
-"""background: few weighted rows in place of the whole table that Shapley values are averaged over.
+"""background: a few weighted rows instead of the whole table, as the background of Shapley values.
 
-The value of a set S of columns at x is an average over the distribution P of the background, v(S) = E f(x_S, B_rest), B ~ P. A
-Shapley value is a fixed sum of such values: φᵢ(x) = E_P hᵢ, linear in P (interventional Shapley values: Štrumbelj & Kononenko 2014,
-Lundberg & Lee 2017). So with weighted rows Q in place of P
+Let P be the distribution of the background. The value of a set S of columns at x is the average v(S) = E f(x_S, B_rest), B ~ P. A
+Shapley value is a fixed sum of such values, φᵢ(x) = E_P hᵢ. It is linear in P (interventional Shapley values: Štrumbelj & Kononenko
+2014, Lundberg & Lee 2017). So with weighted rows Q instead of P
 
     |φᵢ(x; P) − φᵢ(x; Q)| = |E_P hᵢ − E_Q hᵢ| ≤ ‖hᵢ‖ · ‖f_P − f_Q‖
 
 in the norm of any kernel, for every x. In v(S) the columns of S are fixed, so hᵢ depends on fewer columns than the model. The
-kernel is therefore a mixture of one of sets of columns and one of whole rows (`explain.explaining_kernel`). For a model that is a
-sum of functions gⱼ of single columns, φᵢ changes by at most V(gᵢ) · sup |P(Xᵢ ≤ t) − Q(Xᵢ ≤ t)|, V the total variation (Koksma).
+kernel is therefore a mixture of one of sets of columns and one of whole rows (`explain.explaining_kernel`). An additive model is a
+sum of functions gⱼ of single columns. Its φᵢ changes by at most V(gᵢ) · sup |P(Xᵢ ≤ t) − Q(Xᵢ ≤ t)| with the total variation V
+(Koksma).
 
-Up to 1,000 rows are selected greedily, for weights that sum to one. b(x) = φ(·, x) − f are the kernel functions relative to f, and
-A is the inverse of their Gram matrix at the selected rows. The nearest point of the affine hull of the rows has the weights A1 /
-1ᵀA1 and the squared distance 1 / 1ᵀA1. A row x adds (1 − b(x)ᵀA1)² / σ²(x) to 1ᵀA1, where σ² is the squared distance of b(x) to the
-span of the others: a pursuit of the function that is 1 everywhere. A pursuit of f itself (`select.Greedy`) would spend directions
-on the mass, which weights on the simplex have anyway. ⟨b(x), b(y)⟩ = k(x, y) − f(x) − f(y) + ‖f‖². More rows are thinned and get
-equal weights. The weights and the certificate are of all rows.
+**Selection.** Up to 1,000 rows are selected greedily, for weights that sum to one. Let b(x) = φ(·, x) − f be the kernel functions
+relative to f. Their inner products are ⟨b(x), b(y)⟩ = k(x, y) − f(x) − f(y) + ‖f‖². Let A be the inverse of their Gram matrix at
+the selected rows. The nearest point of the affine hull of these rows has the weights A1 / 1ᵀA1. Its squared distance is 1 / 1ᵀA1. A
+row x adds (1 − b(x)ᵀA1)² / σ²(x) to 1ᵀA1. Here σ² is the squared distance of b(x) to the span of the others. This is a pursuit of
+the function that is 1 everywhere. A pursuit of f itself (`select.Greedy`) would spend directions on the mass, which weights on the
+simplex have anyway. More than 1,000 rows are thinned and get equal weights. The weights and the certificate use all rows of the
+table.
 
 O(n·(m + 384)·d), and O(q²·d + q·m²) with memory O(q·m) for the selection among q ≤ 8,192 rows.
 """
@@ -59,24 +61,24 @@ def background(
     rng: SeedLike = None,
     progress: ProgressLike = False,
 ) -> Background:
-    """Choose few weighted rows of X as the background of explanations of a model, in place of all rows.
+    """Choose a few weighted rows of X to replace all rows as the background of explanations of a model.
 
-    Columns may be in any units: they enter by their ranks and by their values in interquartile ranges. Codes of categories are
-    treated as numbers, so one-hot columns are better.
+    Columns may have any units, because the kernel uses their ranks and their values in interquartile ranges. Codes of categories
+    are treated as numbers, so one-hot columns are better.
 
     Parameters
     ----------
     X : (n, d) array or frame of numbers; `reduset.io.as_table` encodes text
     size : int, default 100
-        The number of rows (fewer if some get no weight). More than 1,000 have equal weights.
+        The number of rows. The result has fewer if some get no weight. More than 1,000 rows have equal weights.
     tol : float
-        In place of ``size``: the fewest rows with a certified relative error of at most ``tol`` in the kernel's norm.
-    max_size : int, default 1,000 (and no more than n), the most rows for ``tol``
+        The largest certified relative error in the norm of the kernel. Pass it instead of ``size`` for the fewest rows.
+    max_size : int, default min(n, 1000), the maximum number of rows for ``tol``
     weights : "simplex" or "equal"
         "equal" for explainers that take rows without weights: all of shap except `KernelExplainer`. With ``sample_weight``, a row
         may then occur twice.
     sample_weight : (n,) array, optional
-    confidence : float, of the certificate's interval
+    confidence : float, of the interval of the certificate
     rng : None, seed or Generator; the same seed gives the same result
     progress : bool, or a function of (stage, done, total)
 
@@ -108,13 +110,13 @@ def background(
     n = len(points)
     mass = np.broadcast_to(1.0, n) if sample_weight is None else _validate.weights(sample_weight, n)
     if tol is None:
-        size = min(SIZE, n) if size is None else _validate.whole(size, "size", 1, n, "it is a number of X's rows")
+        size = min(SIZE, n) if size is None else _validate.whole(size, "size", 1, n, "it is a number of rows of X")
     columns = coordinates(points, mass)
     full = KernelMean.from_samples(columns, explaining_kernel(columns, mass), None if sample_weight is None else mass)
     options: dict[str, Any] = {"size": size, "confidence": confidence, "rng": rng, "progress": progress}
     if tol is not None:
-        most = MAX_SIZE if max_size is None else _validate.whole(max_size, "max_size", 1)
-        options |= {"tol": tol, "max_size": min(most, n)}
+        limit = MAX_SIZE if max_size is None else _validate.whole(max_size, "max_size", 1)
+        options |= {"tol": tol, "max_size": min(limit, n)}
     if weights == "equal" or (size is not None and size > MAX_SIZE):
         small = compress_quietly(full, select=Thinning(), weights=OWN, **options)
     else:
@@ -144,7 +146,10 @@ def background(
 
 @dataclass(frozen=True)
 class AffineGreedy(Selector):
-    """Selects the row that lowers the error most under weights that sum to one, among at most 8,192 rows drawn by weight."""
+    """Selects the row that lowers the error most under weights that sum to one.
+
+    The candidates are at most 8,192 rows, drawn by weight.
+    """
 
     def begin(self, mean: KernelMean, rng: np.random.Generator) -> Traversal:
         if mean.size <= MAX_CANDIDATES:
@@ -169,7 +174,7 @@ class _AffinePursuit(Traversal):
         with single_threaded_blas():
             while self._others is None and len(self._pursuit.chosen) < size:
                 if not self._pursuit.choose():
-                    # the affine hull contains f up to rounding, or has all directions; other rows may still be independent
+                    # the affine hull contains f up to rounding or spans all directions, but other rows may be independent
                     after = tuple(self._candidates[self._pursuit.chosen].tolist())
                     self._others = Greedy(after=after).begin(self._mean, self._rng)
                 elif report is not None:

@@ -20,7 +20,7 @@ from reduset.certificate import Certificate
 ROWS_A_CALL = 1 << 16
 PERMUTATIONS = 8
 
-Predictor = Callable[[Any], Any]  # rows in, numbers out: (k,) or (k, outputs)
+Predictor = Callable[[Any], Any]  # from rows to (k,) or (k, outputs) numbers
 
 
 @dataclass(frozen=True)
@@ -29,15 +29,16 @@ class Background:
 
     Attributes
     ----------
-    rows : (m, d) rows of the table, as it was given: a frame's rows are a frame
-    weights : (m,) of sum 1, none negative
-    indices : (m,) which rows of the table they are
-    certificate : the measured error in the norm of the kernel of columns and rows
-    n_samples : the number of rows of the table
-    columns : the names of the columns, or their numbers as texts
-    column_gaps : (d,) the largest difference between the distribution functions of each column, in the table and in these rows
-        A term of one column in an additive model changes by at most this proportion of its total variation.
-    reached : whether ``tol`` was reached
+    rows : DataFrame or array, (m, d)
+    weights : (m,) non-negative weights with sum 1
+    indices : (m,) row numbers in the table
+    certificate : Certificate of the error in the norm of the kernel
+    n_samples : number of rows of the table
+    columns : names of the columns, or their numbers as text
+    column_gaps : (d,) array
+        The largest difference between the distribution functions of each column, in the table and in these rows. In an additive
+        model, a term of one column changes by at most this proportion of its total variation.
+    reached : True if ``tol`` was reached
     timings : seconds by stage
     """
 
@@ -58,13 +59,13 @@ class Background:
 
     @property
     def random_rows(self) -> float:
-        """The number of random rows, with replacement, of the same mean squared error: (1 − ‖f‖²) / ‖f − f_m‖²."""
+        """The number of random rows (with replacement) with the same mean squared error, (1 − ‖f‖²) / ‖f − f_m‖²."""
         certificate = self.certificate
-        lost = (certificate.relative_error * certificate.norm) ** 2
-        return float(max(certificate.energy - certificate.norm**2, 0.0) / lost) if lost > 0 else float("inf")
+        squared_error = (certificate.relative_error * certificate.norm) ** 2
+        return float(max(certificate.energy - certificate.norm**2, 0.0) / squared_error) if squared_error > 0 else float("inf")
 
     def to_shap(self) -> Any:
-        """The rows and their weights as the background of a `shap.KernelExplainer`, like that of `shap.kmeans`.
+        """The rows and their weights as the background of a `shap.KernelExplainer`, in the format of `shap.kmeans`.
 
         Other explainers ignore weights: give them the ``rows`` of ``background(..., weights="equal")``.
         """
@@ -76,14 +77,15 @@ class Background:
         return legacy.DenseData(np.array(values), list(self.columns), None, self.weights.copy())
 
     def base_change(self, model: Predictor, X: PointsLike, sample_weight: WeightsLike = None) -> Any:
-        """The difference of the base value, the mean output of the model, to that over all rows: exact, by n + m predictions.
+        """The change of the base value, the mean output of the model, compared with all rows. It is exact, by n + m predictions.
 
         Parameters
         ----------
-        model : function of rows like X's, (k,) or (k, outputs) numbers out: ``model.predict``
-        X : (n, d) the table that the rows came from
+        model : Callable, such as ``model.predict``
+            A function of (k, d) rows like X that returns (k,) or (k, outputs) numbers.
+        X : (n, d) the table of the rows
         sample_weight : (n,) array, optional
-            Of its rows, if they had any.
+            The weights of X, if `background` had any.
         """
         points, mass = self._table(X, sample_weight)
         small = self.weights @ _outputs(model, X, points[self.indices])
@@ -102,26 +104,27 @@ class Background:
         sample_weight: WeightsLike = None,
         rng: SeedLike = None,
     ) -> Array:
-        """The difference of Shapley values by these rows to those by all rows of X, measured on the model.
+        """The change of Shapley values if these rows replace all rows of X, measured on the model.
 
-        Both are averaged over the same random orders of the columns and their reverses. So the difference has no bias, and is exact
-        if these are all orders. It takes 2·permutations·(d + 1)·(n + m) predictions for each row explained. A sample of X is enough
-        to estimate the change.
+        Both are averaged over the same random orders of the columns and their reverses. So the difference is unbiased, and exact if
+        the orders are all orders. Each explained row needs 2·permutations·(d + 1)·(n + m) predictions.
 
         Parameters
         ----------
-        model : function of rows like X's, (k,) or (k, outputs) numbers out: ``model.predict``
-        X : (n, d) the table that the rows came from
+        model : Callable, such as ``model.predict``
+            A function of (k, d) rows like X that returns (k,) or (k, outputs) numbers.
+        X : (n, d) the table of the rows
         x : (k, d) rows to explain
+            A sample of rows is enough to estimate the change.
         permutations : int
         sample_weight : (n,) array, optional
-            Of the rows of X, if they had any.
+            The weights of X, if `background` had any.
         rng : None, seed or Generator
 
         Returns
         -------
         array
-            (k, d) Shapley values by these rows minus those by all of X; (k, d, outputs) for a model with several outputs.
+            Shapley values by these rows minus Shapley values by all rows, (k, d). With several outputs, (k, d, outputs).
 
         Examples
         --------
@@ -170,33 +173,35 @@ class Background:
 
 
 def rows_like(given: Any, points: Floats, rows: Indices) -> Any:
-    """Rows of the data: a pandas or polars frame if the data are one, else an array."""
-    home = type(given).__module__.split(".")[0]
-    if home == "pandas":
+    """Rows of the data, as a pandas or polars frame if the data are one, otherwise as an array."""
+    library = type(given).__module__.split(".")[0]
+    if library == "pandas":
         return given.iloc[rows]
-    if home == "polars" and not hasattr(given, "collect"):
+    if library == "polars" and not hasattr(given, "collect"):
         return given[rows]
     return points[rows]
 
 
 def _like(given: Any, values: Floats) -> Any:
-    """Values in the form of the data that the model was fitted to: a frame with its columns and their types."""
-    home = type(given).__module__.split(".")[0]
-    if home == "pandas":
+    """Values in the form of the training data: a frame with the same columns and types, or an array."""
+    library = type(given).__module__.split(".")[0]
+    if library == "pandas":
         return import_module("pandas").DataFrame(values, columns=given.columns).astype(given.dtypes)
-    if home == "polars" and not hasattr(given, "collect"):
+    if library == "polars" and not hasattr(given, "collect"):
         return import_module("polars").DataFrame(values, schema=list(given.columns)).cast(dict(given.schema))
     return values
 
 
 def _outputs(model: Predictor, given: Any, values: Floats) -> NDArray[np.float64]:
     """The output of the model for rows."""
-    found = np.asarray(model(_like(given, values)), np.float64)
-    if found.ndim not in (1, 2) or len(found) != len(values):
-        raise ValueError(f"model must give one number, or one row of them, for each of {len(values)} rows; got shape {found.shape}")
-    if not np.isfinite(found).all():
+    outputs = np.asarray(model(_like(given, values)), np.float64)
+    if outputs.ndim not in (1, 2) or len(outputs) != len(values):
+        raise ValueError(
+            f"model must give one number, or one row of them, for each of {len(values)} rows, got shape {outputs.shape}"
+        )
+    if not np.isfinite(outputs).all():
         raise ValueError("model must give finite numbers only")
-    return found
+    return outputs
 
 
 def _shapley(model: Predictor, given: Any, row: Floats, background: Floats, signed: Array, orders: list[Indices]) -> Any:
@@ -210,13 +215,13 @@ def _shapley(model: Predictor, given: Any, row: Floats, background: Floats, sign
             known[key] = sum(signed[a:b] @ _outputs(model, given, np.where(mask, row, background[a:b])) for a, b in parts)
         return known[key]
 
-    found: list[Any] = [0.0] * background.shape[1]
+    totals: list[Any] = [0.0] * background.shape[1]
     for order in orders:
         mask = np.zeros(background.shape[1], np.bool_)
         before = value(mask)
         for j in order:
             mask[j] = True
             after = value(mask)
-            found[j] = found[j] + (after - before) / len(orders)
+            totals[j] = totals[j] + (after - before) / len(orders)
             before = after
-    return np.stack([np.asarray(each) for each in found])
+    return np.stack([np.asarray(column) for column in totals])

@@ -1,7 +1,7 @@
-"""Kernels: a bump φ of a bandwidth h, and the inner product g of two bumps. One a file; here is their registry.
+"""Kernels: the kernel function φ with bandwidth h, and the inner product g of two kernel functions. This file is their registry.
 
-A new kernel is a file of its name beside these and two lines here, the import that type checkers read and its name in `__all__`;
-what names kernels elsewhere (errors, the command's options, the estimators' names, `reduset` itself) reads `FAMILIES`.
+Each kernel has a file. To add one, add a file with its name and two lines here: the import for type checkers, and the name in
+`__all__`. Errors, options of the command, names of estimators and `reduset` itself read the names from `FAMILIES`.
 
 ====================  =============================  ==================================  ==================================
 kernel, r = |x−y|/h   φ                              g in L2 (in "rkhs" g = φ)           density constant for h = 1
@@ -15,8 +15,8 @@ Student               (1 + r²)^(−a)                  ₂F₁(a, 2a − d/2; a
                                                      Student of 2h for a = (d + 1)/2
 ====================  =============================  ==================================  ==================================
 
-(Cruz Cortés & Scott 2017, Section II-C.) Each name is imported when it is first asked for: a command that prints its help reads
-`FAMILIES` and waits for nothing else. May import: `_engine`, `_validate`, `bandwidth`.
+(Cruz Cortés & Scott 2017, Section II-C.) Each name is imported on first use, so `reduset --help` reads `FAMILIES` without importing
+NumPy. May import: `_engine`, `_validate`, `bandwidth`.
 """
 
 from collections.abc import Iterable
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
     from reduset.kernels.registry import KERNELS, as_kernel, kernel_field, stored_kernel
     from reduset.kernels.student import Student
 
-__all__ = ["Gaussian", "Laplacian", "Matern", "Student"]  # the registry: each is in the file of its name, in small letters
+__all__ = ["Gaussian", "Laplacian", "Matern", "Student"]  # the registry: the file of each kernel has its name in lower case
 
-FAMILIES = {name.lower(): name for name in __all__}  # as files and options name them: the class
+FAMILIES = {name.lower(): name for name in __all__}  # name in files and options: name of the class
 
 __all__ += ["FunctionKernel", "Kernel", "RadialKernel"]
 
-_HOMES = {name: family for family, name in FAMILIES.items()} | {
+_MODULES = {name: family for family, name in FAMILIES.items()} | {
     "FunctionKernel": "function",
     "Kernel": "base",
     "RadialKernel": "base",
@@ -51,19 +51,19 @@ _HOMES = {name: family for family, name in FAMILIES.items()} | {
 
 
 def listed(words: Iterable[str], last: str = "or") -> str:
-    """The words as a sentence lists them: a, b or c."""
-    *most, final = words
-    return f"{', '.join(most)} {last} {final}"
+    """The words as a list in a sentence: a, b or c."""
+    *others, final = words
+    return f"{', '.join(others)} {last} {final}"
 
 
-ANY_FAMILY = listed(FAMILIES.values())  # for errors that say what to use
+ANY_FAMILY = listed(FAMILIES.values())  # for the way out in error messages
 
 
 def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
+    module = _MODULES.get(name)
+    if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{home}"), name)
+    value = getattr(import_module(f"{__name__}.{module}"), name)
     globals()[name] = value
     return value
 

@@ -1,7 +1,7 @@
-"""What every kernel can do, and what follows for a kernel that depends on a distance alone.
+"""The interface of all kernels, and the methods of kernels that depend on a distance alone.
 
-An anisotropic kernel is an isotropic one after a linear map, so ``covariance`` and ``scales``, its diagonal kind, only change the
-frame. Constants are kept as logarithms: in many dimensions they leave the range of floating point long before the results do.
+An anisotropic kernel is an isotropic one after a linear map. So ``covariance``, and ``scales`` for a diagonal map, only change the
+frame. Constants are stored as logarithms, because in many dimensions they overflow or underflow long before the results do.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from reduset._engine import Frame, Profile
 from reduset._messages import warn
 from reduset._types import Array, Floats, Precision
 from reduset.kernels import ANY_FAMILY
-from reduset.kernels.spectra import ScaleLaw, Spectrum
+from reduset.kernels.spectra import ScaleMixture, Spectrum
 
-NARROWEST = 1e-300  # bandwidth
-MOST_BANDWIDTHS = 1e306  # across, so that coordinates are finite
-FARTHEST = 1e150  # that a point may be from 0 (`_validate.points`)
-SCALES = 1e-150, 2 * FARTHEST  # between these, so that their squares, and points in these units, are numbers
-SHOWN = 4  # scales
+MIN_BANDWIDTH = 1e-300
+MAX_SPAN = 1e306  # of the points in bandwidths, so that coordinates are finite
+MAX_COORDINATE = 1e150  # of a point (`_validate.points`)
+MIN_SCALE, MAX_SCALE = 1e-150, 2 * MAX_COORDINATE  # so that their squares, and points in these units, are finite
+PRINTED_SCALES = 4
 DATA = "data: use KernelMean.from_samples or kernel.resolve(X)"
-RESCALE = "multiply the points and the bandwidth by the same number, such as 1e200, which changes nothing"
+RESCALE = "multiply the points and the bandwidth by the same number, such as 1e200"
 
 
 def exponential(logarithm: float) -> float:
-    """exp, or infinity: density constants overflow in many dimensions, where only their logarithm is of use."""
+    """exp, or infinity on overflow: density constants overflow in many dimensions, where only their logarithm is used."""
     return math.exp(logarithm) if logarithm < 709 else math.inf
 
 
 @dataclass(frozen=True)
 class Shape:
-    """A function of two points as the loops compute it: exp(log_scale) · profile, in coordinates scaled by ``stretch``."""
+    """A function of two points for the compiled loops: exp(log_scale) · profile, in coordinates scaled by ``stretch``."""
 
     profile: Profile
     stretch: float
@@ -48,13 +48,16 @@ class Shape:
 
 
 class Kernel(ABC):
-    """What every kernel can do. Sums and matrices are those of the bump scaled to 1 at its centre; the scale is a logarithm."""
+    """The interface of all kernels.
+
+    Sums and matrices use the function scaled to 1 at its centre. The scale is a separate logarithm.
+    """
 
     space: str
 
     @abstractmethod
     def resolve(self, points: Floats, sample_weight: Floats | None = None) -> Kernel:
-        """This kernel with whatever it leaves to the data decided from the data."""
+        """This kernel with all open parameters set from the data."""
 
     @abstractmethod
     def log_peak(self, dimension: int) -> float:
@@ -62,7 +65,7 @@ class Kernel(ABC):
 
     @abstractmethod
     def log_energy(self, dimension: int) -> float:
-        """log g(x, x) = log ‖φ(·, x)‖², the C of the bounds."""
+        """log g(x, x) = log ‖φ(·, x)‖², the constant C of the bounds."""
 
     @abstractmethod
     def value_sums(self, points: Floats, weights: Floats, queries: Floats, precision: Precision = "auto") -> Array:
@@ -77,7 +80,7 @@ class Kernel(ABC):
         """The matrix g(xᵢ, yⱼ) / g(0)."""
 
     def product_rows(self, points: Floats) -> Callable[[int], Array]:
-        """The matrix g(xᵢ, xⱼ) / g(0) row by row, for whoever asks for one row after the other."""
+        """A function that returns one row of the matrix g(xᵢ, xⱼ) / g(0)."""
         return lambda k: self.product_gram(points[k : k + 1], points)[0]
 
     @abstractmethod
@@ -85,55 +88,55 @@ class Kernel(ABC):
         """The least g / g(0) of two points at a given distance in the coordinates of the inner product."""
 
     def length(self, distance: float, dimension: int) -> float | None:
-        """A distance in the coordinates of the inner product in units of the data, or of their scales; None where it has none."""
+        """A distance in the coordinates of the inner product, in units of the data or of their scales; None if it has no units."""
         return None
 
     def gradient_sums(self, points: Floats, weights: Floats, queries: Floats) -> Array:
         """Σᵢ wᵢ ∇_q φ(xᵢ, q) / φ(0), (m, d)."""
-        raise TypeError(f"{self!r} has no gradient here; use {ANY_FAMILY}")
+        raise TypeError(f"{self!r} has no gradient; use {ANY_FAMILY}")
 
     def product_slopes(
         self, points: Floats, weights: Floats, queries: Floats, precision: Precision = "double"
     ) -> tuple[Array, Array]:
         """Σᵢ wᵢ g(xᵢ, q) / g(0), (m,), and its gradient in q, (m, d), in one pass."""
-        raise TypeError(f"{self!r} has no gradient here, so its atoms cannot be moved; use {ANY_FAMILY}")
+        raise TypeError(f"{self!r} has no gradient, so its atoms cannot be moved; use {ANY_FAMILY}")
 
     def log_sums(self, points: Floats, weights: Floats, queries: Floats, precision: Precision = "double") -> Array:
         """log Σᵢ wᵢ φ(xᵢ, q) / φ(0), without underflow."""
         raise TypeError(f"{self!r} is not a density; use {ANY_FAMILY} for log_density")
 
     def noise(self, count: int, dimension: int, rng: np.random.Generator) -> Array:
-        """(count, d) draws from the bump at the origin, as a density."""
+        """(count, d) draws from the kernel function at the origin, as a density."""
         raise TypeError(f"{self!r} cannot be sampled from; use {ANY_FAMILY}")
 
     def density_log_peak(self, dimension: int) -> float:
-        """log φ(x, x) of the bump that integrates to 1."""
+        """log φ(x, x) for φ scaled to integrate to 1."""
         raise TypeError(f"{self!r} is not a density; use {ANY_FAMILY} for log_density")
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
-        """Everything needed to build the kernel again, as plain JSON values."""
+        """All parameters of the kernel, as plain JSON values."""
 
 
 @dataclass(frozen=True, eq=False)
 class RadialKernel(Kernel):
-    """A bump that depends on a distance alone.
+    """A kernel that depends on a distance alone.
 
     Parameters
     ----------
     bandwidth : float, str or None
-        The width h of the bump, or the name of a rule of `reduset.bandwidth` to find it from the data. None leaves it open:
-        `compress` may search for it, and whatever needs one takes the median distance.
+        The bandwidth h, or the name of a rule of `reduset.bandwidth` that computes it from the data. With None, `compress` may
+        search for it, and other functions use the median distance.
     covariance : (d, d) or (d,) array, optional
-        Distance is then Mahalanobis: ((x − y)ᵀ covariance⁻¹ (x − y))^½ / bandwidth.
+        Use the Mahalanobis distance ((x − y)ᵀ covariance⁻¹ (x − y))^½ / bandwidth.
     normalized : bool
-        Whether φ integrates to 1 (a density) or is 1 at its centre.
+        True if φ integrates to 1 (a density), False if φ is 1 at its centre.
     space : "rkhs" or "l2"
-        The space whose inner product, norm and distance are meant.
+        The space of inner products, norms and distances.
     scales : (d,) array, "robust", "standard" or None
-        Units of the columns, by which each is divided before distances are taken, so that the bandwidth is in these units: numbers
-        above 0; of each column of the data the interquartile range, or the standard deviation where that is 0; or the standard
-        deviation alone; 1 for a column without any spread. In place of a covariance.
+        Each column is divided by its scale before distances are computed, so the bandwidth is in these units. An array holds
+        numbers above 0. "robust" takes the interquartile range of each column, or the standard deviation if that is 0. "standard"
+        takes the standard deviation. A constant column has scale 1. Scales and a covariance exclude each other.
     """
 
     bandwidth: float | str | None = None
@@ -149,9 +152,9 @@ class RadialKernel(Kernel):
             _validate.one_of(self.bandwidth, "bandwidth", rules.RULES)
         elif self.bandwidth is not None:
             object.__setattr__(self, "bandwidth", _validate.positive(self.bandwidth, "bandwidth"))
-            if self.width < NARROWEST:
+            if self.width < MIN_BANDWIDTH:
                 raise ValueError(
-                    f"bandwidth must be at least {NARROWEST:g}, so that 1 / bandwidth is finite, got {self.width!r}; {RESCALE}"
+                    f"bandwidth must be at least {MIN_BANDWIDTH:g}, so that 1 / bandwidth is finite, got {self.width!r}; {RESCALE}"
                 )
         _validate.one_of(self.space, "space", ("rkhs", "l2"))
         if not isinstance(self.normalized, bool | np.bool_):
@@ -165,33 +168,33 @@ class RadialKernel(Kernel):
             if self.covariance is not None:
                 shape = " by ".join(map(str, self.covariance.shape))
                 raise ValueError(
-                    "covariance and scales both say in what units distances are; give one of the two, got a covariance of "
-                    f"{shape} and scales={_few(self.scales)}"
+                    "covariance and scales both set the units of distances; give one of the two, got a covariance of "
+                    f"{shape} and scales={_printed_scales(self.scales)}"
                 )
 
     def with_bandwidth(self, bandwidth: float) -> Self:
-        """The same kernel with another bandwidth above 0; nothing is validated again."""
+        """The same kernel with another bandwidth above 0, without validation."""
         other = copy(self)
         object.__setattr__(other, "bandwidth", float(bandwidth))
         return other
 
-    # -- the parts that a family decides ------------------------------------------------------------------------------------
+    # -- implemented by each kernel ------------------------------------------------------------------------------------------
 
     @abstractmethod
     def _bump(self, dimension: int) -> tuple[Profile, float]:
-        """φ as a profile, and the stretch of its frame beyond 1/h."""
+        """φ as a profile, and the factor on 1/h for its frame."""
 
     @abstractmethod
     def _product(self, dimension: int) -> tuple[Profile, float]:
-        """g in L2 as a profile, and the stretch of its frame beyond 1/h."""
+        """g in L2 as a profile, and the factor on 1/h for its frame."""
 
     @abstractmethod
     def _log_density_constant(self, dimension: int) -> float:
-        """log of the constant that makes the bump of unit bandwidth integrate to 1."""
+        """log of the constant that makes φ with bandwidth 1 integrate to 1."""
 
     @abstractmethod
     def _log_square_integral(self, dimension: int) -> float:
-        """log ∫ φ² of the bump of unit bandwidth and height."""
+        """log ∫ φ² for bandwidth 1 and height 1."""
 
     @abstractmethod
     def spectrum(self, dimension: int) -> Spectrum:
@@ -199,17 +202,20 @@ class RadialKernel(Kernel):
 
     @abstractmethod
     def _noise(self, count: int, dimension: int, rng: np.random.Generator) -> Array:
-        """Draws from the bump of unit bandwidth, as a density."""
+        """Draws from φ with bandwidth 1, as a density."""
 
     @abstractmethod
     def _tail(self, t: Array) -> Array:
-        """The share beyond t ≥ 0 of the bump of unit bandwidth on a line, and along each axis where `scale_law` is None."""
+        """The integral of the one-dimensional density φ with bandwidth 1 beyond t ≥ 0.
 
-    def scale_law(self, dimension: int) -> ScaleLaw | None:
-        """Which normal laws the bump mixes; None where it is a product over columns."""
+        If `scale_law` is None, φ is a product and this holds along each axis.
+        """
+
+    def scale_law(self, dimension: int) -> ScaleMixture | None:
+        """φ as a scale mixture of normal distributions; None if it is a product over columns."""
         return None
 
-    # -- what follows from them ---------------------------------------------------------------------------------------------
+    # -- derived from these --------------------------------------------------------------------------------------------------
 
     def resolve(self, points: Floats, sample_weight: Floats | None = None) -> RadialKernel:
         d = points.shape[1]
@@ -223,11 +229,11 @@ class RadialKernel(Kernel):
             self._require_room(points)
             return self
         rule = "median" if self.bandwidth is None else str(self.bandwidth)
-        if all(bool((some.min(axis=0) == some.max(axis=0)).all()) for some in (points[:64], points)):  # mostly a few tell
-            # any bandwidth gives the same compression of a single place, so this is no reason to refuse it
-            warn(f"all points coincide, so bandwidth={rule!r} finds none; 1.0 is used")
+        if all(bool((rows.min(axis=0) == rows.max(axis=0)).all()) for rows in (points[:64], points)):  # the first usually suffice
+            # any bandwidth gives the same compression of a single point, so a warning suffices
+            warn(f"all points coincide, so bandwidth={rule!r} has no value; 1.0 is used")
             return self.with_bandwidth(1.0)
-        if rule == "median" and np.ndim(self.covariance) < 2:  # which copies no more rows than it looks at
+        if rule == "median" and np.ndim(self.covariance) < 2:  # copies only the rows that it uses
             return self.with_bandwidth(rules.median_of_rows(points, sample_weight, self.units))
         if self.units is not None:
             points = points / self.units
@@ -236,49 +242,49 @@ class RadialKernel(Kernel):
         return replace(self, bandwidth=rules.RULES[rule](points, sample_weight))
 
     def _require_room(self, points: Floats) -> None:
-        """Refuse points whose distances in bandwidths are no numbers."""
+        """Raise `ValueError` if distances of the points overflow in units of the bandwidth."""
         units = 1.0 if self.scales is None else self.scales
-        if self.width * np.min(units) < 1 / FARTHEST and self.covariance is None:  # points stay below that in size
+        if self.width * np.min(units) < 1 / MAX_COORDINATE and self.covariance is None:  # otherwise they cannot overflow
             span = float((np.subtract(points.max(axis=0), points.min(axis=0), dtype=np.float64) / units).max())
-            if span / MOST_BANDWIDTHS > self.width:
+            if span / MAX_SPAN > self.width:
                 raise ValueError(
-                    f"bandwidth must be at least {1 / MOST_BANDWIDTHS:g} of the points' span of {span:.3g}, so that distances in "
+                    f"bandwidth must be at least {1 / MAX_SPAN:g} of the points' span of {span:.3g}, so that distances in "
                     f"bandwidths are finite, got {self.width!r}; widen it, or use a rule: bandwidth='median'"
                 )
 
     @property
     def is_resolved(self) -> bool:
-        """Whether nothing is left to the data: the bandwidth is a number, and so are the scales."""
+        """True if the bandwidth and the scales are numbers, so no parameter is left to the data."""
         return not (self.bandwidth is None or isinstance(self.bandwidth, str) or isinstance(self.scales, str))
 
     @property
     def width(self) -> float:
         """The bandwidth as a number."""
         if self.bandwidth is None or isinstance(self.bandwidth, str):
-            state = "left open" if self.bandwidth is None else f"still the rule {self.bandwidth!r}"
+            state = "not set" if self.bandwidth is None else f"still the rule {self.bandwidth!r}"
             raise ValueError(f"bandwidth is {state}; it needs {DATA}")
         return self.bandwidth
 
     @property
     def units(self) -> Array | None:
-        """(d,) what each column is divided by: the scales as numbers, or the roots of variances; None where there are none."""
+        """(d,) divisor of each column: its scale, or the root of its variance; None without both."""
         if isinstance(self.scales, str):
             raise ValueError(f"scales are still the rule {self.scales!r}; they need {DATA}")
         return np.sqrt(self.covariance) if np.ndim(self.covariance) == 1 else self.scales
 
     @property
     def is_isotropic(self) -> bool:
-        """Whether the bandwidth is one length in all directions: neither a covariance nor scales are set."""
+        """True if neither a covariance nor scales are set, so the bandwidth is the same in all directions."""
         return self.covariance is None and self.scales is None
 
     @property
     def column_units(self) -> Array | None:
-        """(d,) the extent of a bandwidth of 1 along each column: the units, or the roots of the covariance's diagonal."""
+        """(d,) length of a bandwidth of 1 along each column: the units, or the roots of the covariance's diagonal."""
         return np.sqrt(np.diagonal(self.covariance)) if np.ndim(self.covariance) == 2 else self.units
 
     @property
     def unit_covariance(self) -> Array | None:
-        """(d, d) whose ellipsoid a bandwidth of 1 is: the covariance, or the squares of the units; None where it is a ball."""
+        """(d, d) covariance at bandwidth 1: the covariance, or the squared units on a diagonal; None for the identity."""
         units = self.units
         return self.covariance if units is None else np.diag(np.square(units))
 
@@ -292,7 +298,7 @@ class RadialKernel(Kernel):
         return float(stretch / self.width) if self.covariance is None else self._whitening() * (stretch / self.width)
 
     def _log_volume(self, dimension: int) -> float:
-        """log |det| of the map from unit coordinates to the data's."""
+        """log |det| of the map from unit coordinates to the coordinates of the data."""
         log = dimension * np.log(self.width)
         if self.units is not None:
             log += np.log(self.units).sum()
@@ -312,11 +318,11 @@ class RadialKernel(Kernel):
         return 2 * self.log_peak(dimension) + self._log_square_integral(dimension) + self._log_volume(dimension)
 
     def bump(self, dimension: int) -> Shape:
-        """φ for the loops."""
+        """φ for the compiled loops."""
         return Shape(*self._bump(dimension), self.log_peak(dimension))
 
     def product(self, dimension: int) -> Shape:
-        """g for the loops."""
+        """g for the compiled loops."""
         profile, stretch = (self._bump if self.space == "rkhs" else self._product)(dimension)
         return Shape(profile, stretch, self.log_energy(dimension))
 
@@ -324,11 +330,11 @@ class RadialKernel(Kernel):
         return float(distance * self.width / self.product(dimension).stretch)
 
     def frame(self, points: Floats, shape: Shape) -> Frame:
-        """Coordinates for the loops, centred on the points."""
+        """Coordinates for the compiled loops, centred on the points."""
         return Frame.around(points, self._matrix(shape.stretch))
 
     def plain_frame(self, points: Floats) -> Frame:
-        """Coordinates in which distances are those of the definition of φ, in bandwidths."""
+        """Coordinates in which distances are in units of the bandwidth, as in the definition of φ."""
         return Frame.around(points, self._matrix(1.0))
 
     def value_sums(self, points: Floats, weights: Floats, queries: Floats, precision: Precision = "auto") -> Array:
@@ -371,10 +377,10 @@ class RadialKernel(Kernel):
     def product_at(self, distances: Array, dimension: int) -> Array:
         """The least g / g(0) of two points at a given distance in the coordinates of `product`."""
         shape = self.product(dimension)
-        t = np.minimum(distances.astype(np.float64), 1e150)  # far enough, and its square is finite
+        t = np.minimum(distances.astype(np.float64), 1e150)  # so that its square is finite
         if shape.profile.metric == engine.SQUARED:
             t = t * t
-        elif shape.profile.metric == engine.SOFT_CITYBLOCK:  # all of the distance in one coordinate is the worst case
+        elif shape.profile.metric == engine.SOFT_CITYBLOCK:  # the product is least if one coordinate holds all of the distance
             t = t - np.log1p(t)
         flat = t.reshape(-1)
         shape.profile.to_exponents(flat)
@@ -387,9 +393,9 @@ class RadialKernel(Kernel):
         return unit if self.covariance is None else unit @ np.linalg.cholesky(self.covariance).T
 
     def tail(self, t: Array) -> Array:
-        """The same for t of either sign."""
-        share = self._tail(np.abs(t))
-        return np.where(t < 0, 1.0 - share, share)
+        """The integral beyond t, for t of any sign."""
+        beyond = self._tail(np.abs(t))
+        return np.where(t < 0, 1.0 - beyond, beyond)
 
     def to_dict(self) -> dict[str, Any]:
         out: dict[str, Any] = {"name": self.name, "bandwidth": self.bandwidth}
@@ -398,14 +404,14 @@ class RadialKernel(Kernel):
             out["covariance"] = self.covariance.tolist()
         if self.scales is not None:
             out["scales"] = self.scales if isinstance(self.scales, str) else self.scales.tolist()
-        own = (each.name for each in fields(self) if each.name not in RadialKernel.__dataclass_fields__)
-        return out | {name: getattr(self, name) for name in own}
+        names = (parameter.name for parameter in fields(self) if parameter.name not in RadialKernel.__dataclass_fields__)
+        return out | {name: getattr(self, name) for name in names}
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, RadialKernel) and self._compared() == other._compared()
 
     def _compared(self) -> dict[str, Any]:
-        """As `to_dict`, with a diagonal covariance as its variances, whichever way it was given."""
+        """`to_dict` with a diagonal matrix replaced by its variances, so that both forms compare equal."""
         matrix = self.covariance
         if np.ndim(matrix) == 2 and np.count_nonzero(matrix) == len(matrix):
             return self.to_dict() | {"covariance": np.diagonal(matrix).tolist()}
@@ -417,32 +423,33 @@ class RadialKernel(Kernel):
     def __repr__(self) -> str:
         shown = [] if self.bandwidth is None else [repr(self.bandwidth) if isinstance(self.bandwidth, str) else f"{self.width:.6g}"]
         rest = {k: v for k, v in self.to_dict().items() if k not in ("name", "bandwidth")}
-        defaults = {each.name: each.default for each in fields(self)}
-        short = {"covariance": lambda _: "…", "scales": _few}
+        defaults = {parameter.name: parameter.default for parameter in fields(self)}
+        short = {"covariance": lambda _: "…", "scales": _printed_scales}
         shown += [f"{k}={short.get(k, repr)(v)}" for k, v in rest.items() if v != defaults[k]]
         return f"{type(self).__name__}({', '.join(shown)})"
 
 
-def _few(scales: Any) -> str:
-    """Scales as they are printed: a word, or the first few numbers."""
+def _printed_scales(scales: Any) -> str:
+    """Printed scales: the name of a rule, or the first numbers."""
     if isinstance(scales, str):
         return repr(scales)
     numbers = list(scales)
-    return f"[{', '.join(f'{each:.3g}' for each in numbers[:SHOWN])}{', …' if len(numbers) > SHOWN else ''}]"
+    return f"[{', '.join(f'{scale:.3g}' for scale in numbers[:PRINTED_SCALES])}{', …' if len(numbers) > PRINTED_SCALES else ''}]"
 
 
 def _checked_scales(scales: Any) -> Any:
-    """The name of a rule, or numbers above 0 that nobody can write to."""
+    """The name of a rule, or a read-only array of numbers above 0."""
     if isinstance(scales, str):
         return _validate.one_of(scales, "scales", rules.SCALES)
-    told = np.asarray(scales, dtype=object)  # so that each is checked as it was given
-    if told.ndim != 1 or not len(told):
-        raise ValueError(f"scales must be a number for each column, 'robust' or 'standard', got shape {told.shape}")
-    way_out = "it divides a column: use 1 to leave that as it is"
-    found = np.array([_validate.positive(each, f"scales[{k}]", way_out) for k, each in enumerate(told)])
-    if not SCALES[0] <= found.min() <= found.max() <= SCALES[1]:
+    given = np.asarray(scales, dtype=object)  # so that each is validated in its given type
+    if given.ndim != 1 or not len(given):
+        raise ValueError(f"scales must be a number for each column, 'robust' or 'standard', got shape {given.shape}")
+    way_out = "it divides a column, and 1 leaves the column unchanged"
+    numbers = np.array([_validate.positive(scale, f"scales[{k}]", way_out) for k, scale in enumerate(given)])
+    if not MIN_SCALE <= numbers.min() <= numbers.max() <= MAX_SCALE:
         raise ValueError(
-            f"scales must lie between {SCALES[0]:g} and {SCALES[1]:g}, got {found.min():g} to {found.max():g}; rescale the columns"
+            f"scales must lie between {MIN_SCALE:g} and {MAX_SCALE:g}, got {numbers.min():g} to {numbers.max():g}; "
+            "rescale the columns"
         )
-    found.setflags(write=False)
-    return found
+    numbers.setflags(write=False)
+    return numbers

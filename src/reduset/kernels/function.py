@@ -1,7 +1,7 @@
-"""Any kernel as a function of two sets of points, as scikit-learn writes them, if its diagonal is constant.
+"""Any kernel with a constant diagonal, as a function of two sets of points in the style of scikit-learn.
 
-Distances are then those of the feature space, ‖φ(x) − φ(y)‖² = 2C − 2k(x, y), and selection works there (Cruz Cortés & Scott
-2017, Section V-A). Blocks of the matrix are asked for and thrown away: memory stays bounded whatever n is.
+Distances are then distances in feature space, ‖φ(x) − φ(y)‖² = 2C − 2k(x, y), and selection works there (Cruz Cortés & Scott
+2017, Section V-A). The matrix is computed by blocks that are not kept, so memory stays bounded for any n.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from reduset._types import Array, Floats, Precision
 from reduset.kernels.base import Kernel
 
 PAIRS_BLOCK = 1 << 22
-CHECKED, FEW_CHECKED = 512, 64
+CHECKED_ROWS, CHECKED_SINGLE_ROWS = 512, 64  # points at which the diagonal is checked; fewer for functions of single rows
 
 
 def _named() -> Any:
-    """scikit-learn's kernels by name, imported when first asked for: they take most of a second."""
+    """The kernels of scikit-learn by name, imported on first use because this takes most of a second."""
     from sklearn.metrics import pairwise
 
     return pairwise
 
 
 def _settings() -> Any:
-    """scikit-learn's settings for a while."""
+    """The context manager for temporary settings of scikit-learn."""
     from sklearn import config_context
 
     return config_context
@@ -37,7 +37,7 @@ def _settings() -> Any:
 class FunctionKernel(Kernel):
     """A kernel given as ``function(X, Y) -> (n, m) array``, or as the name of a scikit-learn kernel with its parameters.
 
-    A function of two single rows, ``function(x, y) -> number``, is recognised by what it returns; it is called for every pair.
+    A function of two single rows, ``function(x, y) -> number``, is detected by its result and called for every pair.
 
     >>> from sklearn.gaussian_process.kernels import Matern
     >>> from reduset import FunctionKernel
@@ -63,7 +63,7 @@ class FunctionKernel(Kernel):
     def matrix(self, points: Floats, others: Floats) -> Array:
         """k(xᵢ, yⱼ), checked."""
         if isinstance(self.function, str):
-            # parameters were looked at when the kernel was resolved and points where they came in: not again for every block
+            # parameters and points were validated before, so this is not repeated for every block
             known = self._energy is not None
             with _settings()(assume_finite=known or None, skip_parameter_validation=known or None):
                 values = _named().pairwise_kernels(points, others, metric=self.function, **self.parameters)
@@ -85,12 +85,12 @@ class FunctionKernel(Kernel):
     def resolve(self, points: Floats, sample_weight: Floats | None = None) -> FunctionKernel:
         if self._energy is not None:
             return self
-        some = points[np.linspace(0, len(points) - 1, min(len(points), CHECKED)).astype(np.int64)]
+        checked = points[np.linspace(0, len(points) - 1, min(len(points), CHECKED_ROWS)).astype(np.int64)]
         resolved = FunctionKernel(self.function, **self.parameters)
-        resolved._of_single_rows = resolved._takes_single_rows(some)
+        resolved._of_single_rows = resolved._takes_single_rows(checked)
         if resolved._of_single_rows:
-            some = some[:FEW_CHECKED]
-        diagonal = np.diagonal(resolved.matrix(some, some))
+            checked = checked[:CHECKED_SINGLE_ROWS]
+        diagonal = np.diagonal(resolved.matrix(checked, checked))
         energy = float(diagonal[0])
         if not energy > 0 or np.abs(diagonal - energy).max() > 1e-6 * abs(energy):
             raise ValueError(
@@ -101,7 +101,7 @@ class FunctionKernel(Kernel):
         return resolved
 
     def _takes_single_rows(self, points: Floats) -> bool:
-        """Whether the function is one of two rows, as scikit-learn calls it: a number of these, and no matrix of several."""
+        """True if the function takes two single rows: it returns a number for them, and no matrix for several rows."""
         if isinstance(self.function, str):
             return False
         several = np.repeat(points[:1], 3, axis=0)
@@ -109,7 +109,7 @@ class FunctionKernel(Kernel):
             if np.shape(self.function(several, several[:2], **self.parameters)) == (3, 2):
                 return False
         except (ValueError, TypeError, IndexError, AttributeError, np.linalg.LinAlgError):
-            pass  # of single rows, perhaps
+            pass  # it may be a function of single rows
         try:
             return np.ndim(self.function(points[0], points[0], **self.parameters)) == 0
         except Exception:
@@ -119,7 +119,7 @@ class FunctionKernel(Kernel):
     def energy(self) -> float:
         if self._energy is None:
             raise ValueError(
-                "the kernel's diagonal is not known yet; it needs data: use KernelMean.from_samples or kernel.resolve(X)"
+                "the diagonal of the kernel is not known yet; it needs data: use KernelMean.from_samples or kernel.resolve(X)"
             )
         return self._energy
 
@@ -142,7 +142,7 @@ class FunctionKernel(Kernel):
     value_sums = product_sums
 
     def product_at(self, distances: Array, dimension: int) -> Array:
-        """g / g(0) of two points at a given distance in feature space, where kernel functions have norm 1; it may be negative."""
+        """g / g(0) of two points at a distance in feature space with kernel functions of norm 1; it may be negative."""
         return np.maximum(1.0 - np.square(distances) / 2, -1.0)
 
     def to_dict(self) -> dict[str, Any]:
@@ -151,7 +151,7 @@ class FunctionKernel(Kernel):
                 "a kernel given as a function cannot be saved, since loading would have to execute it; "
                 "use a named scikit-learn kernel, FunctionKernel('rbf', gamma=...), or save mean.atoms and mean.weights"
             )
-        shaping = _named().KERNEL_PARAMS[self.function]  # others, n_jobs among them, change no value
+        shaping = _named().KERNEL_PARAMS[self.function]  # other parameters, such as n_jobs, change no value
         given = {key: value for key, value in self.parameters.items() if key in shaping}
         plain = {key: value.item() if isinstance(value, np.generic) else value for key, value in given.items()}
         return {"name": "function", "function": self.function, "parameters": plain}
@@ -160,7 +160,7 @@ class FunctionKernel(Kernel):
         return isinstance(other, FunctionKernel) and (self.function, self.parameters) == (other.function, other.parameters)
 
     def __hash__(self) -> int:
-        name = self.function if isinstance(self.function, str) else type(self.function)  # scikit-learn's kernels have no hash
+        name = self.function if isinstance(self.function, str) else type(self.function)  # kernels of scikit-learn have no hash
         return hash((name, tuple(sorted(self.parameters))))
 
     def __repr__(self) -> str:
@@ -170,7 +170,7 @@ class FunctionKernel(Kernel):
 
 
 def named_kernel(function: Any, parameters: Any) -> FunctionKernel:
-    """A kernel of scikit-learn from what a file says: its own parameters alone, each a number."""
+    """A kernel of scikit-learn from a file; only its own parameters are accepted, and each must be a number."""
     kernel = FunctionKernel(_validate.one_of(function, "kernel.function", _named().PAIRWISE_KERNEL_FUNCTIONS))
     if not isinstance(parameters, dict):
         raise ValueError(f"kernel.parameters must be an object, got {parameters!r}")
@@ -178,7 +178,7 @@ def named_kernel(function: Any, parameters: Any) -> FunctionKernel:
     for name, value in parameters.items():
         if name not in known:
             raise ValueError(
-                f"kernel.parameters.{name} is none of the kernel {function!r}; it has {', '.join(sorted(known)) or 'none'}"
+                f"kernel.parameters.{name} is no parameter of the kernel {function!r}; it has {', '.join(sorted(known)) or 'none'}"
             )
         if value is not None:
             _validate.finite(value, f"kernel.parameters.{name}")

@@ -43,7 +43,7 @@ class Gaussian(RadialKernel):
     def _tail(self, t: Array) -> Array:
         return normal_tail(t)
 
-    tail = _tail  # which takes either sign
+    tail = _tail  # `normal_tail` takes any sign
 
     def _noise(self, count: int, dimension: int, rng: np.random.Generator) -> Array:
         return rng.standard_normal((count, dimension))

@@ -15,12 +15,12 @@ from reduset import _validate
 from reduset._engine import Profile
 from reduset._types import Array
 from reduset.kernels.base import RadialKernel
-from reduset.kernels.spectra import PowerSpectrum, ProductSpectrum, ScaleLaw, Spectrum, matern_table
+from reduset.kernels.spectra import PowerSpectrum, ProductSpectrum, ScaleMixture, Spectrum, matern_table
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Laplacian(RadialKernel):
-    """exp(−r/h), r the Euclidean distance or, with ``metric="cityblock"``, the sum of the coordinates' distances.
+    """exp(−r/h), with r the Euclidean distance, or the sum of absolute differences for ``metric="cityblock"``.
 
     >>> from reduset import Laplacian
     >>> Laplacian(2.0, metric="cityblock")
@@ -64,8 +64,8 @@ class Laplacian(RadialKernel):
     def _tail(self, t: Array) -> Array:
         return 0.5 * np.exp(-t)
 
-    def scale_law(self, dimension: int) -> ScaleLaw | None:
-        return None if self._in_cityblock or dimension == 1 else ScaleLaw((dimension + 1) / 2, 0.5, float(np.sqrt(2.0)))
+    def scale_law(self, dimension: int) -> ScaleMixture | None:
+        return None if self._in_cityblock or dimension == 1 else ScaleMixture((dimension + 1) / 2, 0.5, float(np.sqrt(2.0)))
 
     def _noise(self, count: int, dimension: int, rng: np.random.Generator) -> Array:
         if self._in_cityblock:
@@ -74,6 +74,6 @@ class Laplacian(RadialKernel):
 
 
 def directions(count: int, dimension: int, rng: np.random.Generator) -> Array:
-    """Unit vectors in all directions alike."""
+    """Unit vectors with a uniform distribution of directions."""
     normal = rng.standard_normal((count, dimension))
     return np.asarray(normal / np.linalg.norm(normal, axis=1, keepdims=True))

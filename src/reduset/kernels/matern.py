@@ -1,8 +1,8 @@
 """Matérn: φ = (1 + s) exp(−s) of smoothness ν = 3/2, (1 + s + s²/3) exp(−s) of ν = 5/2; s = √(2ν)·distance / h.
 
-Both are 2^(1 − ν)/Γ(ν) · s^ν K_ν(s), whose transform falls like (1 + |ω|²)^−(ν + d/2). Everything follows from that: its value at 0
-is the bump's integral; its square is the transform of a Matérn of order 2ν + d/2, the product in L2; and it is the characteristic
-function of √(2G)·N, N normal and G gamma of shape ν + d/2, so that these are draws from the bump as a density.
+Both are 2^(1 − ν)/Γ(ν) · s^ν K_ν(s), with a Fourier transform ∝ (1 + |ω|²)^−(ν + d/2). The value of the transform at 0 is the
+integral of φ. Its square is the transform of a Matérn of order 2ν + d/2, the product in L2. As a density, φ is the distribution of
+√(2G)·N, with N normal and G gamma distributed with shape ν + d/2.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from reduset import _validate
 from reduset._engine import Profile
 from reduset._types import Array
 from reduset.kernels.base import RadialKernel
-from reduset.kernels.spectra import KNOTS, PowerSpectrum, ScaleLaw, Spectrum, matern_table, tabulate
+from reduset.kernels.spectra import KNOTS, PowerSpectrum, ScaleMixture, Spectrum, matern_table, tabulate
 
 SMOOTHNESSES = (1.5, 2.5)
-REACH = 1e12  # distances that the table of φ holds: where exp has long underflowed, the logarithm of a density is still asked for
+MAX_DISTANCE = 1e12  # in the table of φ: far beyond the underflow of exp, because log-densities are evaluated there too
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Matern(RadialKernel):
-    """(1 + s) exp(−s), s = √3 r/h, or with ``smoothness=2.5`` (1 + s + s²/3) exp(−s), s = √5 r/h; scikit-learn's of length h.
+    """(1 + s) exp(−s), s = √3 r/h, or with ``smoothness=2.5`` (1 + s + s²/3) exp(−s), s = √5 r/h, as in scikit-learn.
 
-    Once or twice differentiable: between the Laplacian, which has a corner at its centre, and the Gaussian.
+    It is once or twice differentiable, between the Laplacian (with a corner at its centre) and the Gaussian.
 
     >>> from reduset import Matern
     >>> Matern(0.5)
@@ -45,7 +45,7 @@ class Matern(RadialKernel):
         object.__setattr__(self, "smoothness", _validate.positive(self.smoothness, "smoothness"))
         if self.smoothness not in SMOOTHNESSES:
             raise ValueError(
-                f"smoothness must be 1.5 or 2.5, got {self.smoothness:g}; use Laplacian for 0.5, or Gaussian, the limit of many"
+                f"smoothness must be 1.5 or 2.5, got {self.smoothness:g}; use Laplacian for 0.5, or Gaussian for a large one"
             )
 
     @property
@@ -71,11 +71,11 @@ class Matern(RadialKernel):
         return PowerSpectrum(dimension, 2 * self.smoothness if self.space == "rkhs" else 4 * self.smoothness + dimension)
 
     def _tail(self, t: Array) -> Array:
-        s = np.minimum(self._stretch * t, 1e3)  # where exp has underflowed
+        s = np.minimum(self._stretch * t, 1e3)  # exp underflows there
         return np.exp(-s) * ((2 + s) / 4 if self.smoothness == 1.5 else (8 + 5 * s + s**2) / 16)
 
-    def scale_law(self, dimension: int) -> ScaleLaw | None:
-        return None if dimension == 1 else ScaleLaw(self.smoothness + dimension / 2, 0.5, float(np.sqrt(2.0)) / self._stretch)
+    def scale_law(self, dimension: int) -> ScaleMixture | None:
+        return None if dimension == 1 else ScaleMixture(self.smoothness + dimension / 2, 0.5, float(np.sqrt(2.0)) / self._stretch)
 
     def _noise(self, count: int, dimension: int, rng: np.random.Generator) -> Array:
         mixing = rng.gamma(self.smoothness + dimension / 2, size=(count, 1))
@@ -85,7 +85,7 @@ class Matern(RadialKernel):
 @lru_cache(maxsize=len(SMOOTHNESSES))
 def _bump_table(smoothness: float) -> Profile:
     """−log φ and its slope, over log(1 + s)."""
-    top = np.log1p(REACH)
+    top = np.log1p(MAX_DISTANCE)
     s = np.expm1(np.linspace(0.0, top, KNOTS))
     if smoothness == 1.5:
         return tabulate(s - np.log1p(s), top, slopes=s)

@@ -1,4 +1,4 @@
-"""The kernels' classes by name, and kernels from arguments and files. `reduset.kernels` lists the classes."""
+"""The classes of kernels by name, and kernels from arguments and files. `reduset.kernels` lists the classes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def as_kernel(kernel: KernelLike, dimension: int | None = None) -> Kernel:
     ----------
     kernel : None (a Gaussian with the median bandwidth), a kernel, a number (the bandwidth of a Gaussian), a function k(X, Y), the
         name of a family ("gaussian", …), or "rbf" (scikit-learn's default, exp(−‖x − y‖²/d))
-    dimension : d, which "rbf" needs
+    dimension : the number of columns d, for "rbf"
     """
     if kernel is None:
         return Gaussian("median")
@@ -36,17 +36,17 @@ def as_kernel(kernel: KernelLike, dimension: int | None = None) -> Kernel:
     if kernel == "rbf" and dimension is not None:
         return Gaussian((dimension / 2) ** 0.5)
     if isinstance(kernel, type) or not callable(kernel):
-        offered = [f"{kind}(...)" for kind in FAMILIES.values()]
+        options = [f"{kind}(...)" for kind in FAMILIES.values()]
         names = [*FAMILIES, "rbf"]
         raise TypeError(
-            f"kernel must be a {listed([*offered, 'a bandwidth', 'a function k(X, Y)'])}, or one of "
+            f"kernel must be a {listed([*options, 'a bandwidth', 'a function k(X, Y)'])}, or one of "
             f"{', '.join(map(repr, names))}; got {kernel!r}{did_you_mean(kernel, names)}"
         )
     return FunctionKernel(kernel)
 
 
 def kernel_from(fields: Any) -> Kernel:
-    """A kernel from its plain description; unknown names and fields are refused."""
+    """A kernel from its description in a file; unknown names and fields raise `ValueError`."""
     if not isinstance(fields, dict) or not isinstance(fields.get("name"), str):
         raise ValueError("the file describes no kernel")
     rest = {key: value for key, value in fields.items() if key != "name"}
@@ -59,12 +59,12 @@ def kernel_from(fields: Any) -> Kernel:
 
 
 def kernel_field(value: Any, name: str, sizes: Any) -> Kernel:
-    """A kernel as a type of field in a file (`_archive.fields`)."""
+    """Reads a field of a file that holds a kernel (`_archive.fields`)."""
     return kernel_from(value)
 
 
 def stored_kernel(value: Any, name: str, sizes: Any) -> Kernel:
-    """The same with a bandwidth that is a number, because the data are gone."""
+    """Reads a kernel without open parameters, because a file holds no data to set them."""
     kernel = kernel_from(value)
     if isinstance(kernel, RadialKernel) and not kernel.is_resolved:
         raise ValueError(f"the bandwidth and scales of {name} must be numbers, got {kernel!r}")

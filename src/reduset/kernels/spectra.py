@@ -6,7 +6,7 @@ certificate measures with it. Frequencies are in the coordinates of the kernel's
 
 **Scale mixtures.** φ ∝ E N(·; 0, τ²), τ = factor·G^power, with G gamma distributed. Every exp(−r), Matérn or Student kernel
 function is one (Andrews & Mallows 1974). An integral with a closed form for the normal distribution then becomes an integral over τ
-alone. Over log G the integrand is analytic and decays at both ends, so that the trapezoidal rule has an error of 1e-12 with some
+alone. Over log G the integrand is analytic and decays at both ends. So the trapezoidal rule has an error of 1e-12 with about a
 hundred nodes.
 
 **Tables.** Products without a fast closed form are tabulated once, as a spline with a relative error of 1e-12.
@@ -29,12 +29,12 @@ from reduset._types import Array
 
 
 class Spectrum(ABC):
-    """The law of ω, and one to draw from that is as wide as it."""
+    """The distribution of ω, and a proposal distribution that is at least as wide."""
 
     dimension: int
-    rotates: ClassVar[bool] = True  # whether the law is the same in every direction
-    heavy: ClassVar[bool] = False  # whether it falls like a power
-    octaves: ClassVar[float]  # above its own scale, beyond which the spectrum has no weight that could matter
+    rotates: ClassVar[bool] = True  # True if the distribution is the same in all directions
+    heavy: ClassVar[bool] = False  # True if the density falls like a power
+    octaves: ClassVar[float]  # above its scale, beyond which the weight of the spectrum is negligible
 
     @abstractmethod
     def log_density(self, frequencies: Array) -> Array:
@@ -45,13 +45,13 @@ class Spectrum(ABC):
         """(count, d) frequencies from the proposal."""
 
     def proposal_log_density(self, frequencies: Array) -> Array:
-        """Log-density of the proposal; the spectrum itself unless a class says otherwise."""
+        """Log-density of the proposal; by default the spectrum itself."""
         return self.log_density(frequencies)
 
 
 @dataclass(frozen=True)
 class NormalSpectrum(Spectrum):
-    """Of exp(−|z|²): normal, of variance 2."""
+    """The spectrum of exp(−|z|²): normal with variance 2."""
 
     dimension: int
     octaves: ClassVar[float] = 2
@@ -87,7 +87,7 @@ class PowerSpectrum(Spectrum):
 
 @dataclass(frozen=True)
 class ProductSpectrum(Spectrum):
-    """The one-dimensional power law in each coordinate: ν = 1 for the city-block Laplacian, 3 for its L2 product."""
+    """The one-dimensional `PowerSpectrum` in each coordinate: ν = 1 for the city-block Laplacian, 3 for its L2 product."""
 
     rotates: ClassVar[bool] = False
 
@@ -112,7 +112,7 @@ class ProductSpectrum(Spectrum):
 
 @dataclass(frozen=True)
 class BesselSpectrum(Spectrum):
-    """Of the Student kernel (1 + |z|²)^−a: ∝ |ω|^(a − d/2) K_(a − d/2)(|ω|), a gamma mixture of normals."""
+    """The spectrum of the Student kernel (1 + |z|²)^−a: ∝ |ω|^(a − d/2) K_(a − d/2)(|ω|), a gamma mixture of normals."""
 
     dimension: int
     exponent: float
@@ -128,9 +128,9 @@ class BesselSpectrum(Spectrum):
 
 @dataclass(frozen=True)
 class SquaredBesselSpectrum(Spectrum):
-    """Of the Student kernel's L2 product: its transform squared.
+    """The spectrum of the L2 product of the Student kernel: the square of its transform.
 
-    Drawn from the spectrum of exponent 2a − d/2 at half the scale, which has the same pole at 0 and the same decay.
+    The proposal is the spectrum of exponent 2a − d/2 at half the scale, which has the same pole at 0 and the same decay.
     """
 
     dimension: int
@@ -168,7 +168,7 @@ def _log_student_transform(frequencies: Array, exponent: float) -> Array:
 
 @cache
 def _corrections() -> list[Polynomial]:
-    """The polynomials of the uniform expansion, by their recursion (DLMF 10.41.9)."""
+    """The polynomials of the uniform expansion, by recursion (DLMF 10.41.9)."""
     p = Polynomial([0.0, 1.0])
     u = [Polynomial([1.0])]
     for _ in range(9):
@@ -177,14 +177,14 @@ def _corrections() -> list[Polynomial]:
 
 
 def log_bessel_k(order: float, x: Array) -> Array:
-    """log K_order(x), also where K itself overflows or underflows.
+    """log K_order(x), without overflow or underflow.
 
-    Large orders take the uniform expansion (DLMF 10.41.4), relative error below 1e-12 from order 40 on.
+    From order 40 on it uses the uniform expansion (DLMF 10.41.4), with a relative error below 1e-12.
     """
     if order < 40:
         with np.errstate(over="ignore", divide="ignore"):
             value = np.log(special.kve(order, x)) - x
-        small = ~np.isfinite(value)  # x so small that K overflows: its leading term is exact there
+        small = ~np.isfinite(value)  # K overflows at small x, where its leading term is exact
         if order > 0 and small.any():
             value[small] = special.gammaln(order) + (order - 1) * np.log(2.0) - order * np.log(x[small])
         return value
@@ -196,44 +196,44 @@ def log_bessel_k(order: float, x: Array) -> Array:
     return 0.5 * np.log(np.pi / (2 * order)) - order * eta - 0.5 * np.log(root) + np.log(correction)
 
 
-NEGLIGIBLE_EXPONENT = 34.0  # e to its minus is what the ends leave out
-STEP = 0.25  # of log G, where the shape is 1 or less
+NEGLIGIBLE_EXPONENT = 34.0  # the density at the ends of the rule is about exp(−34) of its peak
+STEP = 0.25  # of log G, for a shape of at most 1
 
 
 @dataclass(frozen=True)
-class ScaleLaw:
-    """The law of the width τ of the normal laws that a bump of unit bandwidth mixes."""
+class ScaleMixture:
+    """The distribution of the width τ in the scale mixture of a kernel function with bandwidth 1."""
 
     shape: float
     power: float
     factor: float
 
     def nodes(self) -> tuple[Array, Array]:
-        """Widths and their shares, which sum to 1."""
+        """Widths and their weights, which sum to 1."""
         a = self.shape
         top = np.log(a + NEGLIGIBLE_EXPONENT + 2 * np.sqrt(NEGLIGIBLE_EXPONENT * a))
         s = np.arange(np.log(a) - NEGLIGIBLE_EXPONENT / a - 2 * np.sqrt(NEGLIGIBLE_EXPONENT / a), top, STEP / np.sqrt(max(1.0, a)))
         logs = a * s - np.exp(s)
-        share = np.exp(logs - logs.max())
-        return self.factor * np.exp(self.power * s), np.asarray(share / share.sum())
+        weights = np.exp(logs - logs.max())
+        return self.factor * np.exp(self.power * s), np.asarray(weights / weights.sum())
 
-    def at(self, share: Array) -> Array:
-        """The width at a share of the law, from narrow to wide."""
-        gamma = special.gammaincinv(self.shape, np.clip(share, 1e-300, 1 - 1e-16) if self.power > 0 else 1 - share)
+    def at(self, probability: Array) -> Array:
+        """The quantile of the width at a probability."""
+        gamma = special.gammaincinv(self.shape, np.clip(probability, 1e-300, 1 - 1e-16) if self.power > 0 else 1 - probability)
         return np.asarray(self.factor * np.maximum(gamma, 1e-300) ** self.power)
 
 
 KNOTS = 1 << 15
 
 
-def tabulate(depth: Array, top: float, slopes: Array | None = None) -> Profile:
-    """A spline of depth over log(1 + r), knots at equal steps up to ``top``; its slopes there from the depths, if not known."""
-    knots = np.linspace(0.0, top, len(depth))
+def tabulate(exponents: Array, top: float, slopes: Array | None = None) -> Profile:
+    """A spline of exponents over log(1 + r), with equally spaced knots up to ``top``; slopes are estimated if not given."""
+    knots = np.linspace(0.0, top, len(exponents))
     if slopes is None:
-        from scipy.interpolate import CubicSpline  # only kernels that need it pay for importing it
+        from scipy.interpolate import CubicSpline  # imported only by kernels that need it
 
-        slopes = CubicSpline(knots, depth)(knots, 1)
-    table = np.ascontiguousarray(np.stack([depth, slopes], axis=1))
+        slopes = CubicSpline(knots, exponents)(knots, 1)
+    table = np.ascontiguousarray(np.stack([exponents, slopes], axis=1))
     table.setflags(write=False)
     return Profile(family=engine.TABLE, table=table, step=float(knots[1]))
 
@@ -241,8 +241,8 @@ def tabulate(depth: Array, top: float, slopes: Array | None = None) -> Profile:
 @lru_cache(maxsize=32)
 def matern_table(order: float) -> Profile:
     """2^(1 − ν)/Γ(ν) · r^ν K_ν(r)."""
-    top = np.log1p(760.0)  # beyond, exp underflows
+    top = np.log1p(760.0)  # exp underflows beyond
     r = np.expm1(np.linspace(0.0, top, KNOTS))
-    depth = np.zeros(KNOTS)
-    depth[1:] = -((1 - order) * np.log(2.0) - special.gammaln(order) + order * np.log(r[1:]) + log_bessel_k(order, r[1:]))
-    return tabulate(depth, top)
+    exponents = np.zeros(KNOTS)
+    exponents[1:] = -((1 - order) * np.log(2.0) - special.gammaln(order) + order * np.log(r[1:]) + log_bessel_k(order, r[1:]))
+    return tabulate(exponents, top)

@@ -1,7 +1,7 @@
 """Student: φ = (1 + r²)^(−a), r = distance / h; density constant Γ(a) / (π^(d/2) Γ(a − d/2)).
 
-In L2 g = ₂F₁(a, 2a − d/2; a + ½; −r²/4), for a = (d + 1)/2 a Student of 2h: it follows from writing the bump as a gamma mixture of
-Gaussians and integrating the mixing scale out (Cruz Cortés & Scott 2017, Section II-C).
+In L2 g = ₂F₁(a, 2a − d/2; a + ½; −r²/4), which is a Student kernel of bandwidth 2h for a = (d + 1)/2. The formula follows from φ as
+a gamma mixture of Gaussians, with the scale integrated out (Cruz Cortés & Scott 2017, Section II-C).
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from reduset import _validate
 from reduset._engine import Profile, blocks
 from reduset._types import Array
 from reduset.kernels.base import RadialKernel
-from reduset.kernels.spectra import KNOTS, BesselSpectrum, ScaleLaw, Spectrum, SquaredBesselSpectrum, tabulate
+from reduset.kernels.spectra import KNOTS, BesselSpectrum, ScaleMixture, Spectrum, SquaredBesselSpectrum, tabulate
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Student(RadialKernel):
-    """(1 + r²/h²)^−a, a the ``exponent``; None takes (d + 1)/2, the Cauchy kernel.
+    """(1 + r²/h²)^−a with a the ``exponent``; None sets (d + 1)/2, the Cauchy kernel.
 
     It is a density only for a > d/2, and square-integrable only for a > d/4.
 
@@ -57,7 +57,7 @@ class Student(RadialKernel):
         a = self._power(dimension)
         if a <= dimension / 4:
             raise ValueError(
-                f"exponent must be above d/4 = {dimension / 4:g} for the bump to lie in L2, got {a:g}; "
+                f"exponent must be above d/4 = {dimension / 4:g} for the kernel to lie in L2, got {a:g}; "
                 "use a larger exponent or space='rkhs'"
             )
 
@@ -65,7 +65,7 @@ class Student(RadialKernel):
         a = self._power(dimension)
         if a <= dimension / 2:
             raise ValueError(
-                f"exponent must be above d/2 = {dimension / 2:g} for the bump to be a density, got {a:g}; "
+                f"exponent must be above d/2 = {dimension / 2:g} for the kernel to be a density, got {a:g}; "
                 "use a larger exponent, or normalized=False"
             )
         return float(special.gammaln(a) - dimension / 2 * np.log(np.pi) - special.gammaln(a - dimension / 2))
@@ -80,18 +80,18 @@ class Student(RadialKernel):
         if self.space == "rkhs":
             return BesselSpectrum(dimension, a)
         if a == (dimension + 1) / 2:
-            return BesselSpectrum(dimension, a)  # the product is a Cauchy bump again, in its own stretched frame
+            return BesselSpectrum(dimension, a)  # the product is a Cauchy kernel again, with its own stretch
         return SquaredBesselSpectrum(dimension, a)
 
     def _tail(self, t: Array) -> Array:
         far = np.square(np.minimum(t, 1e150))
         return np.asarray(0.5 * special.betainc(self._power(1) - 0.5, 0.5, 1 / (1 + far)))
 
-    def scale_law(self, dimension: int) -> ScaleLaw | None:
-        return None if dimension == 1 else ScaleLaw(self._power(dimension) - dimension / 2, -0.5, float(np.sqrt(0.5)))
+    def scale_law(self, dimension: int) -> ScaleMixture | None:
+        return None if dimension == 1 else ScaleMixture(self._power(dimension) - dimension / 2, -0.5, float(np.sqrt(0.5)))
 
     def _noise(self, count: int, dimension: int, rng: np.random.Generator) -> Array:
-        self._log_density_constant(dimension)  # refuses what is not a density
+        self._log_density_constant(dimension)  # raises `ValueError` if φ is not a density
         mixing = rng.gamma(self._power(dimension) - dimension / 2, size=(count, 1))
         return rng.standard_normal((count, dimension)) / np.sqrt(2 * mixing)
 
@@ -100,22 +100,22 @@ class Student(RadialKernel):
 def _student_table(exponent: float, dimension: int) -> Profile:
     """₂F₁(a, 2a − d/2; a + ½; −r²/4) = ∫₀¹ v^(a − 1) (1 + r²v)^−(2a − d/2) du / B(a, a) with v = u(1 − u).
 
-    Over s = log(u/(1 − u)) the integrand is analytic in a strip of half-width π and decays at both ends, so that the trapezoidal
-    rule is exact to rounding with a step of ½, or less where large exponents make the peak narrow.
+    Over s = log(u/(1 − u)) the integrand is analytic in a strip of half-width π and decays at both ends. So the trapezoidal rule is
+    exact to rounding with a step of ½, or a smaller one for large exponents, which make the peak narrow.
     """
     top = np.log1p(1e8)
     r = np.expm1(np.linspace(0.0, top, KNOTS))
     power = 2 * exponent - dimension / 2
     s = np.arange(0.0, 40.0 / min(exponent, 1.0) + 2 * top, 0.5 / np.sqrt(max(1.0, (exponent + power) / 4)))
     log_v = -2 * np.logaddexp(s / 2, -s / 2)
-    share = exponent * log_v  # logarithms throughout: both factors leave the range of floating point
-    share[0] -= np.log(2.0)
-    share -= special.logsumexp(share)
+    log_weights = exponent * log_v  # as logarithms, because both factors overflow or underflow
+    log_weights[0] -= np.log(2.0)
+    log_weights -= special.logsumexp(log_weights)
     v = np.exp(log_v)
-    depth = np.empty(KNOTS)
+    exponents = np.empty(KNOTS)
     for a, b in blocks(KNOTS, 1024):
-        logs = share - power * np.log1p(np.outer(r[a:b] ** 2, v))
+        logs = log_weights - power * np.log1p(np.outer(r[a:b] ** 2, v))
         largest = logs.max(axis=1)
-        depth[a:b] = -largest - np.log(np.exp(logs - largest[:, None]).sum(axis=1))
-    depth[0] = 0.0
-    return tabulate(depth, top)
+        exponents[a:b] = -largest - np.log(np.exp(logs - largest[:, None]).sum(axis=1))
+    exponents[0] = 0.0
+    return tabulate(exponents, top)

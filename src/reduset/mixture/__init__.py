@@ -1,4 +1,4 @@
-"""Gaussian mixtures whose components have covariances of their own.
+"""Gaussian mixtures with a covariance for each component.
 
 May import: mean, kernels, `_engine`.
 """

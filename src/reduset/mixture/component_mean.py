@@ -1,8 +1,8 @@
-"""A mean of components: the mixture Σⱼ wⱼ N(·; cⱼ, Sⱼ + h²Σ) that stands for a kernel density, and knows of which kernel.
+"""A mean of components: the mixture Σⱼ wⱼ N(·; cⱼ, Sⱼ + h²Σ) that represents a kernel density, together with its kernel.
 
-S are the laws' own covariances (`pieces`), h²Σ that of the kernel's bump. So it can be looked at with another bandwidth, and
-compared with kernel means in their own space: an inner product of "rkhs" with bandwidth h is one of "l2" with bandwidth h/√2. A
-density always: weights are shares, and the kernel counts as normalized.
+Sⱼ is the covariance of component j without the kernel (`pieces`), h²Σ the covariance of the kernel function. The two are known
+separately, so the bandwidth can be changed. The mean can also be compared with kernel means in the space of the kernel, because an
+inner product in "rkhs" with bandwidth h is one in "l2" with bandwidth h/√2. It is always a density: the kernel is normalized.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from reduset.mixture.covariances import symmetric
 from reduset.mixture.mixture import MIXTURE, Mixture
 from reduset.mixture.pieces import ComponentPieces, Pieces, frame_of, gram_of, kappa_of, own_covariance
 
-ROUNDING = 1e-6  # of a spread, beside the kernel's own
+ROUNDING = 1e-6  # negative eigenvalues of S that are accepted, relative to 1 + the largest one
 COMPONENT_MEAN = _archive.Kind(
     "reduset.ComponentMean", "mean of components", {"kernel": stored_kernel, **MIXTURE.fields}, holds=(MIXTURE,)
 )
@@ -30,14 +30,14 @@ COMPONENT_MEAN = _archive.Kind(
 
 @dataclass(frozen=True, eq=False)
 class ComponentMean(Mixture):
-    """A mixture that stands for a kernel mean.
+    """A mixture that represents a kernel mean.
 
     Parameters
     ----------
     weights : (m,) array, means : (m, d) array, covariances : (m, d, d) array
-        Those of the density: the kernel's own bump is in the covariances.
+        The components of the density. The covariances include the covariance of the kernel function.
     kernel : Gaussian
-        Of the kernel mean; normalized.
+        The kernel of the kernel mean, normalized.
 
     Examples
     --------
@@ -58,7 +58,7 @@ class ComponentMean(Mixture):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not isinstance(self.kernel, Gaussian):
-            raise TypeError(f"kernel must be a Gaussian, got {self.kernel!r}: only its components have a closed form")
+            raise TypeError(f"kernel must be a Gaussian, the only kernel with a closed form for components, got {self.kernel!r}")
         object.__setattr__(self, "kernel", replace(self.kernel.resolve(self.means), normalized=True))
         if self.covariances.ndim != 3:
             raise ValueError(
@@ -67,17 +67,17 @@ class ComponentMean(Mixture):
 
     @classmethod
     def from_pieces(cls, pieces: ComponentPieces, weights: Array, kernel: Gaussian) -> ComponentMean:
-        """The density of laws, seen with a kernel."""
+        """The density of these components smoothed with a kernel."""
         return cls(weights, pieces.places, symmetric(pieces.spreads + own_covariance(kernel, pieces.shape[1])), kernel)
 
     @property
     def pieces(self) -> ComponentPieces:
-        """The laws themselves, without the kernel's bump."""
+        """The components without the kernel: its covariance is subtracted."""
         return ComponentPieces(self.means, self.covariances - own_covariance(self.kernel, self.dimension))
 
     @property
     def atoms(self) -> Array:
-        """(m, d) the centres."""
+        """(m, d) centres."""
         return self.means
 
     @property
@@ -85,21 +85,21 @@ class ComponentMean(Mixture):
         """|w|."""
         return np.abs(self.weights)
 
-    def part(self, which: Any) -> ComponentMean:
+    def part(self, rows: Any) -> ComponentMean:
         """Some of the components, by a mask, a slice or rows."""
-        return replace(self, weights=self.weights[which], means=self.means[which], covariances=self.covariances[which])
+        return replace(self, weights=self.weights[rows], means=self.means[rows], covariances=self.covariances[rows])
 
     def with_bandwidth(self, bandwidth: BandwidthLike) -> ComponentMean:
-        """The same laws seen with a kernel of another bandwidth."""
+        """The same components smoothed with another bandwidth."""
         return ComponentMean.from_pieces(self.pieces, self.weights, replace(self.kernel, bandwidth=bandwidth))
 
     # -- geometry -----------------------------------------------------------------------------------------------------------
 
     def inner(self, other: Any) -> float:
-        """⟨f, other⟩ in the kernel's space with a mean of the same kernel; in L2 with any other mixture."""
+        """⟨f, other⟩, in the kernel's space for a mean of the same kernel and in L2 for any other mixture."""
         if not isinstance(other, KernelMean | ComponentMean):
             return super().inner(other)
-        self._require_alike_kernel(other)
+        self._require_same_kernel(other)
         energy = exponential(self.kernel.log_energy(self.dimension))
         if isinstance(other, KernelMean):
             return float(self.weights @ kappa_of(other, self.pieces)) * energy
@@ -111,7 +111,7 @@ class ComponentMean(Mixture):
         return float(np.sqrt(max(self.inner(self), 0.0)))
 
     def distance(self, other: Any) -> float:
-        """‖f − other‖ in the kernel's space with a mean of the same kernel; in L2 with any other mixture.
+        """‖f − other‖, in the kernel's space for a mean of the same kernel and in L2 for any other mixture.
 
         Differences below about 1e-8 of the norms are lost in rounding.
         """
@@ -122,28 +122,28 @@ class ComponentMean(Mixture):
         square = self.inner(self) - 2 * self.inner(other) + other.norm() ** 2
         return float(np.sqrt(max(square, 0.0)))
 
-    def _require_alike_kernel(self, other: KernelMean | ComponentMean) -> None:
+    def _require_same_kernel(self, other: KernelMean | ComponentMean) -> None:
         if other.dimension != self.dimension:
             raise ValueError(f"both means must have the same dimension, got {self.dimension} and {other.dimension}")
         if other.kernel != self.kernel:
             raise ValueError(
-                f"both means must have the same kernel, got {self.kernel} and {other.kernel}; components are a density: give "
-                "KernelMean.from_samples(X, small.mean.kernel)"
+                f"both means must have the same kernel, got {self.kernel} and {other.kernel}; components need a normalized kernel: "
+                "use KernelMean.from_samples(X, small.mean.kernel)"
             )
 
     def _require_wide(self) -> None:
-        """Refuse covariances in which the kernel's bump cannot be."""
+        """Raise `ValueError` if a covariance is smaller than the covariance of the kernel."""
         spreads = self.pieces.in_frame(frame_of(self.kernel, self.means))[1]
         values = np.linalg.eigvalsh(spreads)
         if (values[:, 0] < -ROUNDING * (1 + values[:, -1])).any():
-            raise ValueError(f"covariances must be at least those of the bumps of {self.kernel!r}, which are in them")
+            raise ValueError(f"covariances must be at least the covariance of {self.kernel!r}, which they include")
 
     def __add__(self, other: Mixture) -> Mixture:
-        """A mean of components where both have one kernel; a plain mixture where not."""
-        found = super().__add__(other)
-        if isinstance(other, ComponentMean) and isinstance(found, Mixture) and other.kernel == self.kernel:
-            return ComponentMean(found.weights, found.means, found.covariances, self.kernel)
-        return found
+        """A mean of components if both have the same kernel, otherwise a plain mixture."""
+        total = super().__add__(other)
+        if isinstance(other, ComponentMean) and isinstance(total, Mixture) and other.kernel == self.kernel:
+            return ComponentMean(total.weights, total.means, total.covariances, self.kernel)
+        return total
 
     # -- files --------------------------------------------------------------------------------------------------------------
 
@@ -153,15 +153,18 @@ class ComponentMean(Mixture):
 
     @classmethod
     def load(cls, path: _archive.Path_) -> ComponentMean:
-        """Read what `save` wrote, or the mean in a larger file; a damaged, edited, newer or foreign file is a ValueError."""
+        """Read a file of `save`, or the mean in a larger file.
+
+        Raises `ValueError` if the file is damaged, edited, newer or foreign.
+        """
         return _archive.read(path, {COMPONENT_MEAN: cls.from_values})
 
     @classmethod
     def from_values(cls, values: dict[str, Any]) -> ComponentMean:
-        """The mean in a file."""
-        found = cls(**values)
-        found._require_wide()
-        return found
+        """The mean from the values of a file."""
+        mean = cls(**values)
+        mean._require_wide()
+        return mean
 
     def __repr__(self) -> str:
         return f"ComponentMean({self.size:,} components in {self.dimension} dimensions, {self.kernel!r})"
@@ -171,21 +174,21 @@ SmallMean = KernelMean | ComponentMean
 
 
 def pieces_of(mean: SmallMean) -> Pieces:
-    """What a small mean is made of."""
+    """The components of a small mean, or its atoms."""
     return mean.pieces if isinstance(mean, ComponentMean) else np.asarray(mean.atoms, np.float64)
 
 
 def mean_of(pieces: Pieces, weights: Array, kernel: Any) -> SmallMean:
-    """A small mean of these pieces."""
+    """The small mean with these atoms or components."""
     if isinstance(pieces, ComponentPieces):
         return ComponentMean.from_pieces(pieces, weights, kernel)
     return KernelMean.unchecked(pieces, weights, kernel)
 
 
 def as_density(mean: KernelMean) -> KernelMean:
-    """The mean of a Gaussian kernel with bumps that integrate to 1, as components are compared with."""
+    """The same atoms and weights with the normalized kernel, for comparison with components."""
     if not isinstance(mean.kernel, Gaussian):
-        raise TypeError(f"only a Gaussian kernel sees components in closed form, got {mean.kernel!r}; use Gaussian(h)")
+        raise TypeError(f"kernel must be a Gaussian for components, got {mean.kernel!r}; use Gaussian(h)")
     kernel = replace(mean.kernel, normalized=True)
     return mean if mean.kernel == kernel else KernelMean.unchecked(mean.atoms, mean.weights, kernel)
 

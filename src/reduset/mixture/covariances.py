@@ -1,6 +1,6 @@
 """Covariances of many components in one array: spherical (m,), diagonal (m, d) or full (m, d, d).
 
-What depends on their shape is said here; sums over components are in `_engine.components`.
+Functions that depend on this shape are here. Sums over components are in `_engine.components`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from reduset._engine import LOG_2PI, as_diagonal, as_full, log_determinants
 from reduset._types import Array
 
 NDIM = {"spherical": 1, "diag": 2, "full": 3}
-FLATTEST, WIDENED = 2e-14, 1e-12  # of its largest eigenvalue: what a covariance's least must exceed, and is raised to at a start
+# smallest eigenvalue relative to the largest: the limit for a covariance, and the value that singular ones are raised to
+MIN_EIGENVALUE, RAISED_EIGENVALUE = 2e-14, 1e-12
 
 
 def log_squares(covariances: Array, dimension: int) -> Array:
@@ -21,19 +22,19 @@ def log_squares(covariances: Array, dimension: int) -> Array:
 
 
 def widened(covariances: Array, ndim: int, dimension: int) -> Array:
-    """The same covariances as an array of so many dimensions, not fewer than they have."""
+    """The same covariances as an array of ``ndim`` dimensions, which must not be fewer than theirs."""
     if ndim == 1:
         return covariances
     return as_diagonal(covariances, dimension) if ndim == 2 else as_full(covariances, dimension)
 
 
 def diagonals(covariances: Array, dimension: int) -> Array:
-    """(m, d) variances, whatever the shape."""
+    """(m, d) variances, from any shape."""
     return as_diagonal(covariances, dimension) if covariances.ndim < 3 else np.diagonal(covariances, axis1=1, axis2=2)
 
 
 def inverses(matrices: Array) -> Array:
-    """Of full (m, d, d) or diagonal (m, d) ones."""
+    """Inverses of full (m, d, d) or diagonal (m, d) matrices."""
     if matrices.ndim < 3:
         return 1 / matrices
     return np.asarray(np.linalg.solve(matrices, np.broadcast_to(np.eye(matrices.shape[1]), matrices.shape)), np.float64)
@@ -52,38 +53,38 @@ def symmetric(matrices: Array) -> Array:
 
 
 def projected(matrices: Array, shape: str) -> Array:
-    """Covariances, full or diagonal, in the shape asked for: the nearest by their traces."""
+    """Full or diagonal covariances in another shape; a spherical one has the mean variance, so traces are kept."""
     if shape == "full":
-        return _widened_where_flat(as_full(matrices, matrices.shape[1]))
+        return _made_positive(as_full(matrices, matrices.shape[1]))
     variances = diagonals(matrices, matrices.shape[1])
     return np.array(variances) if shape == "diag" else np.asarray(variances.mean(axis=1))
 
 
 def not_positive(covariances: Array) -> NDArray[np.bool_]:
-    """Which are no covariances, or singular to rounding, whatever the units of the columns."""
+    """(m,) mask of the matrices that are not positive definite up to rounding, in any units of the columns."""
     if covariances.ndim < 3:
         return ~np.asarray((covariances.reshape(len(covariances), -1) > 0).all(axis=1))
     finite = np.asarray(np.isfinite(covariances).all(axis=(1, 2)))
     matrices, _ = _as_correlations(np.where(finite[:, None, None], covariances, 0.0))
-    values = np.linalg.eigvalsh(matrices)  # pivots of a factor may hide a small one
-    return ~np.asarray(values[:, 0] > FLATTEST * values[:, -1])
+    values = np.linalg.eigvalsh(matrices)  # pivots of a Cholesky factor may hide a small eigenvalue
+    return ~np.asarray(values[:, 0] > MIN_EIGENVALUE * values[:, -1])
 
 
-def _widened_where_flat(matrices: Array) -> Array:
-    """Those that are singular to rounding (components on a line, far narrower than it is long) made covariances again."""
-    flat = not_positive(matrices)
-    if not flat.any():
+def _made_positive(matrices: Array) -> Array:
+    """Make singular matrices positive definite: narrow components far apart on a line have such a covariance."""
+    singular = not_positive(matrices)
+    if not singular.any():
         return matrices
-    inside, spreads = _as_correlations(matrices[flat])
-    values, vectors = np.linalg.eigh(inside)
-    values = np.maximum(values, WIDENED * values[:, -1:])
-    found = np.array(matrices)
-    found[flat] = (vectors * values[:, None, :]) @ vectors.transpose(0, 2, 1) * spreads
-    return symmetric(found)
+    correlations, spreads = _as_correlations(matrices[singular])
+    values, vectors = np.linalg.eigh(correlations)
+    values = np.maximum(values, RAISED_EIGENVALUE * values[:, -1:])
+    result = np.array(matrices)
+    result[singular] = (vectors * values[:, None, :]) @ vectors.transpose(0, 2, 1) * spreads
+    return symmetric(result)
 
 
 def _as_correlations(matrices: Array) -> tuple[Array, Array]:
-    """Covariances divided by the spreads of the columns, and the products of these."""
+    """Correlation matrices, and the products of standard deviations that they were divided by."""
     diagonal = np.diagonal(matrices, axis1=1, axis2=2)
     scale = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
     spreads = scale[:, :, None] * scale[:, None, :]

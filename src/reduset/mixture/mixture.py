@@ -1,10 +1,10 @@
-"""The Gaussian mixture f = Σᵢ wᵢ N(·; tᵢ, Hᵢ): components with covariances of their own (Zhang & Kwok 2010, Section II).
+"""The Gaussian mixture f = Σᵢ wᵢ N(·; tᵢ, Hᵢ), in which each component has a covariance (Zhang & Kwok 2010, Section II).
 
     ⟨f, g⟩ = Σᵢⱼ wᵢ vⱼ N(tᵢ; xⱼ, Hᵢ + Cⱼ),        ‖f − g‖² = ⟨f, f⟩ − 2⟨f, g⟩ + ⟨g, g⟩        in L2, in closed form
 
-A kernel density estimate is the mixture whose components share one covariance; an SVM, one with weights of both signs. Evaluation
-costs O(m·d²) a query, an inner product O(m·n·d³), O(m·n·d²) where one side shares its covariance, and O(m·n·d) where covariances
-are diagonal.
+In a kernel density estimate all components share one covariance. An SVM is a mixture with signed weights. Evaluation
+costs O(m·d²) per query. An inner product costs O(m·n·d³), or O(m·n·d²) if the components of one mixture share a covariance. With
+diagonal covariances it costs O(m·n·d).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from reduset._types import Array, PointsLike, SeedLike
 from reduset._validate import seeded
 from reduset.kernels import Gaussian
 from reduset.kernels.base import exponential
-from reduset.kernels.boxes import told
+from reduset.kernels.boxes import warn_if_imprecise
 from reduset.mean import KernelMean, LinearCombination
 from reduset.mixture.conditioning import as_columns, known_columns, weights_where
 from reduset.mixture.covariances import NDIM, inverses, widened
@@ -49,21 +49,22 @@ MIXTURE = _archive.Kind(
 )
 SHAPES = {ndim: shape for shape, ndim in NDIM.items()}
 DRAWS = 10_000
-HIGHEST = 600.0  # |log| of an integral that weights can carry
+MAX_LOG_INTEGRAL = 600.0  # |log| of an integral that the weights can hold in floating point
 
 
 def _height(kernel: Gaussian, dimension: int) -> float:
-    """Of one bump, over that of the density of its shape."""
+    """The integral of the kernel function: its peak relative to the peak of the density of the same shape."""
     log = kernel.log_peak(dimension) - kernel.density_log_peak(dimension)
-    if abs(log) > HIGHEST:
+    if abs(log) > MAX_LOG_INTEGRAL:
         raise ValueError(
-            f"in {dimension} dimensions the integral of a bump of {kernel!r} is e^{log:.0f}, beyond any number; use normalized=True"
+            f"kernel must have an integral within floating point, {kernel!r} has e^{log:.0f} in {dimension} dimensions; "
+            "use normalized=True"
         )
     return exponential(log)
 
 
 class DivergenceEstimate(NamedTuple):
-    """A divergence found by sampling, and its standard error."""
+    """A divergence estimated by sampling, and its standard error."""
 
     value: float
     error: float
@@ -76,12 +77,12 @@ class Mixture(LinearCombination):
     Parameters
     ----------
     weights : (m,) array
-        Of either sign, never renormalised.
+        Signed, never renormalised.
     means : (m, d) array
     covariances : (m, d, d), (m, d) or (m,) array
-        Full, diagonal (variances), or spherical (one variance a component).
+        Full, diagonal (variances), or spherical (one variance per component).
 
-    Arrays of float64 are kept by reference, not copied: do not change them afterwards.
+    Arrays of float64 are kept by reference and not copied, so do not change them afterwards.
 
     Examples
     --------
@@ -110,12 +111,12 @@ class Mixture(LinearCombination):
 
     @classmethod
     def from_mean(cls, mean: KernelMean) -> Mixture:
-        """The mixture that a Gaussian kernel mean is: its bandwidth and covariance become the components' own, its peak weight."""
+        """A Gaussian kernel mean as a mixture: the kernel sets all covariances, and its integral scales the weights."""
         if not isinstance(mean, KernelMean):
             raise TypeError(f"mean must be a KernelMean, got {type(mean).__name__}; use KernelMean.from_samples(X, Gaussian(h))")
         kernel = mean.kernel
         if not isinstance(kernel, Gaussian):
-            raise TypeError(f"only a Gaussian kernel mean is a mixture, got {kernel!r}")
+            raise TypeError(f"only a Gaussian kernel mean is a mixture, got {kernel!r}; use Gaussian(h)")
         n, d = mean.size, mean.dimension
         if kernel.units is not None:
             covariances = np.broadcast_to(np.square(kernel.width * kernel.units), (n, d))
@@ -126,9 +127,9 @@ class Mixture(LinearCombination):
         return cls(mean.weights * _height(kernel, d), np.asarray(mean.atoms, np.float64), covariances)
 
     def to_mean(self, kernel: Gaussian | None = None) -> KernelMean:
-        """The kernel mean that this mixture is, where all its components have one covariance; its kernel is normalized.
+        """This mixture as a kernel mean with a normalized kernel; all components must have one covariance.
 
-        ``kernel`` may be given where it is known, and must have that covariance; normalized or not.
+        A given ``kernel`` must have that covariance. It may be normalized or not.
         """
         if not is_shared(self.covariances):
             raise ValueError(
@@ -144,20 +145,20 @@ class Mixture(LinearCombination):
                 kernel = Gaussian(1.0, covariance=as_full(self.covariances[:1], self.dimension)[0], normalized=True, space="l2")
             return KernelMean(self.means, self.weights, kernel)
         if not isinstance(kernel, Gaussian):
-            raise TypeError(f"kernel must be a Gaussian, got {kernel!r}; leave it out and it is made")
+            raise TypeError(f"kernel must be a Gaussian, got {kernel!r}; omit it to derive it from the components")
         if not self._has_covariance_of(kernel):
-            raise ValueError(f"kernel must have the covariance that the components have, {kernel!r} has another; leave it out")
+            raise ValueError(f"kernel must have the covariance that the components have, {kernel!r} has another; omit it")
         return KernelMean(self.means, self.weights / _height(kernel, self.dimension), kernel)
 
     def _has_covariance_of(self, kernel: Gaussian) -> bool:
-        """Whether the components' one covariance is that of the kernel's bump."""
-        own, units, d = self.covariances[0], kernel.column_units, self.dimension
-        if np.ndim(own) < 2 and np.ndim(kernel.covariance) < 2:
-            own, theirs = np.broadcast_to(own, d), np.square(kernel.width * (np.ones(d) if units is None else units))
+        """True if the components and the kernel have the same covariance."""
+        actual, units, d = self.covariances[0], kernel.column_units, self.dimension
+        if np.ndim(actual) < 2 and np.ndim(kernel.covariance) < 2:
+            actual, expected = np.broadcast_to(actual, d), np.square(kernel.width * (np.ones(d) if units is None else units))
         else:
             shape = kernel.unit_covariance
-            own, theirs = as_full(self.covariances[:1], d)[0], kernel.width**2 * (np.eye(d) if shape is None else shape)
-        return theirs.shape == own.shape and bool(np.abs(theirs - own).max() <= 1e-9 * np.abs(own).max())
+            actual, expected = as_full(self.covariances[:1], d)[0], kernel.width**2 * (np.eye(d) if shape is None else shape)
+        return expected.shape == actual.shape and bool(np.abs(expected - actual).max() <= 1e-9 * np.abs(actual).max())
 
     @classmethod
     def from_sklearn(cls, fitted: Any) -> Mixture:
@@ -173,23 +174,23 @@ class Mixture(LinearCombination):
 
     def to_sklearn(self) -> Any:
         """A fitted `sklearn.mixture.GaussianMixture` of these components; weights are scaled to sum to 1."""
-        from sklearn.mixture import GaussianMixture  # half a second, which only those pay who ask for it
+        from sklearn.mixture import GaussianMixture  # importing it takes half a second, so only this method does
 
         self._require_density("a GaussianMixture")
-        found = GaussianMixture(self.size, covariance_type=self.shape)
-        found.weights_ = self.weights / self.mass
-        found.means_ = np.array(self.means)
-        found.covariances_ = np.array(self.covariances)
+        fitted = GaussianMixture(self.size, covariance_type=self.shape)
+        fitted.weights_ = self.weights / self.mass
+        fitted.means_ = np.array(self.means)
+        fitted.covariances_ = np.array(self.covariances)
         if self.shape == "full":
-            upright = inverses(np.linalg.cholesky(found.covariances_)).transpose(0, 2, 1)
-            found.precisions_cholesky_ = upright
-            found.precisions_ = upright @ upright.transpose(0, 2, 1)
+            roots = inverses(np.linalg.cholesky(fitted.covariances_)).transpose(0, 2, 1)
+            fitted.precisions_cholesky_ = roots
+            fitted.precisions_ = roots @ roots.transpose(0, 2, 1)
         else:
-            found.precisions_cholesky_ = 1 / np.sqrt(found.covariances_)
-            found.precisions_ = 1 / found.covariances_
-        found.n_features_in_ = self.dimension
-        found.converged_, found.n_iter_, found.lower_bound_ = True, 0, np.nan
-        return found
+            fitted.precisions_cholesky_ = 1 / np.sqrt(fitted.covariances_)
+            fitted.precisions_ = 1 / fitted.covariances_
+        fitted.n_features_in_ = self.dimension
+        fitted.converged_, fitted.n_iter_, fitted.lower_bound_ = True, 0, np.nan
+        return fitted
 
     # -- size ---------------------------------------------------------------------------------------------------------------
 
@@ -209,12 +210,12 @@ class Mixture(LinearCombination):
 
     @property
     def shape(self) -> str:
-        """Of the covariances: "full", "diag" or "spherical"."""
+        """The shape of the covariances: "full", "diag" or "spherical"."""
         return SHAPES[self.covariances.ndim]
 
     @property
     def is_density(self) -> bool:
-        """Whether no weight is negative, up to the mass."""
+        """True if no weight is negative; the mass may differ from 1."""
         return bool(self.weights.min() >= 0)
 
     def _require_density(self, what: str) -> None:
@@ -222,24 +223,24 @@ class Mixture(LinearCombination):
             raise ValueError(f"{what} needs weights that are not negative, got one of {self.weights.min():.3g}")
 
     def mean(self) -> Array:
-        """(d,) the expectation, of weights scaled to sum to 1."""
+        """(d,) expectation, with weights scaled to sum to 1."""
         self._require_mass()
-        share = self.weights / self.mass
-        return np.asarray(share @ (self.means - self.means[0]) + self.means[0])
+        proportions = self.weights / self.mass
+        return np.asarray(proportions @ (self.means - self.means[0]) + self.means[0])
 
     def covariance(self) -> Array:
-        """(d, d) of the mixture as a whole, of weights scaled to sum to 1."""
-        away = self.means - self.mean()
-        share = self.weights / self.mass
+        """(d, d) covariance of the whole mixture, with weights scaled to sum to 1."""
+        differences = self.means - self.mean()
+        proportions = self.weights / self.mass
         if self.covariances.ndim == 3:
-            within = np.tensordot(share, self.covariances, 1)
+            within = np.tensordot(proportions, self.covariances, 1)
         else:
-            within = np.diag(share @ as_diagonal(self.covariances, self.dimension))
-        return np.asarray((away * share[:, None]).T @ away + within)
+            within = np.diag(proportions @ as_diagonal(self.covariances, self.dimension))
+        return np.asarray((differences * proportions[:, None]).T @ differences + within)
 
     def _require_mass(self) -> None:
         if not abs(self.mass) > 1e-12 * float(np.abs(self.weights).sum()):
-            raise ValueError(f"weights must not sum to zero for this, got a sum of {self.mass:.3g}; split the signs first")
+            raise ValueError(f"weights must not sum to zero for this, got a sum of {self.mass:.3g}; split them by sign first")
 
     # -- evaluation ---------------------------------------------------------------------------------------------------------
 
@@ -258,45 +259,45 @@ class Mixture(LinearCombination):
         return component_sums(queries, self.weights, self.means, self.covariances, order)
 
     def log_density(self, Q: PointsLike) -> Array:
-        """log f at each row of Q; does not underflow. −inf where f is 0, NaN where signed weights make it negative."""
+        """log f at each row of Q, without underflow; −inf if f is 0, NaN if signed weights make it negative."""
         return component_logs(_validate.points(Q, "Q", self.dimension), self.weights, self.means, self.covariances)
 
     def _in_boxes(self, low: Array, high: Array, tol: float) -> Array:
         if self.covariances.ndim == 3 and self.dimension > 1:
             shared = self.covariances[:1] if is_shared(self.covariances) else self.covariances
-            found, errors = oblique_box_sums(self.means, self.weights, low, high, shared, tol)
-            told(errors, tol, self.weights)
-            return found
-        variances = self.covariances.reshape(self.size, -1)  # one a component, or one a column of each
+            sums, errors = oblique_box_sums(self.means, self.weights, low, high, shared, tol)
+            warn_if_imprecise(errors, tol, self.weights)
+            return sums
+        variances = self.covariances.reshape(self.size, -1)  # one per component, or one per component and column
         return box_sums(self.means, self.weights, low, high, np.sqrt(variances))
 
     def _extent(self, reach: float) -> tuple[Array, Array]:
-        there = np.flatnonzero(self.weights)
-        own = (
+        rows = np.flatnonzero(self.weights)
+        variances = (
             self.covariances.diagonal(axis1=1, axis2=2)
             if self.covariances.ndim == 3
             else as_diagonal(self.covariances, self.dimension)
         )
-        beyond = reach * np.sqrt(own[there])
-        return (self.means[there] - beyond).min(axis=0), (self.means[there] + beyond).max(axis=0)
+        margin = reach * np.sqrt(variances[rows])
+        return (self.means[rows] - margin).min(axis=0), (self.means[rows] + margin).max(axis=0)
 
     # -- geometry -----------------------------------------------------------------------------------------------------------
 
     def components(self, full: bool = False) -> Components:
-        """Laid out for sums against few others; ``full`` where those may have full covariances."""
+        """The components laid out for sums against a few others; ``full`` if those may have full covariances."""
         return Components(self.weights, self.means, self.covariances, full)
 
     def inner(self, other: Mixture) -> float:
         """⟨f, other⟩ in L2."""
-        self._require_alike(other)
+        self._require_comparable(other)
         value, log_unit = self._inner(other)
         return value * exponential(log_unit)
 
     def _inner(self, other: Mixture) -> tuple[float, float]:
-        """⟨f, other⟩ and the logarithm of its unit."""
-        many, few = (self, other) if self.size >= other.size else (other, self)
-        side = many.components(few.covariances.ndim == 3)
-        return float(few.weights @ side.totals(few.means, few.covariances)), side.log_unit
+        """⟨f, other⟩ in some unit, and the logarithm of this unit."""
+        larger, smaller = (self, other) if self.size >= other.size else (other, self)
+        laid_out = larger.components(smaller.covariances.ndim == 3)
+        return float(smaller.weights @ laid_out.totals(smaller.means, smaller.covariances)), laid_out.log_unit
 
     def norm(self) -> float:
         """‖f‖ in L2."""
@@ -305,46 +306,47 @@ class Mixture(LinearCombination):
 
     def distance(self, other: Mixture) -> float:
         """‖f − other‖ in L2. Differences below about 1e-8 of the norms are lost in rounding."""
-        self._require_alike(other)
+        self._require_comparable(other)
         if other is self:
             return 0.0
-        parts = (self._inner(self), self._inner(other), other._inner(other))  # apart: each knows where a covariance is shared
+        # three separate products, so that each can use a shared covariance
+        parts = (self._inner(self), self._inner(other), other._inner(other))
         unit = max(log_unit for _, log_unit in parts)
-        own, cross, theirs = (value * np.exp(log_unit - unit) for value, log_unit in parts)
-        return float(np.sqrt(max(own - 2 * cross + theirs, 0.0))) * exponential(unit / 2)
+        self_product, cross_product, other_product = (value * np.exp(log_unit - unit) for value, log_unit in parts)
+        return float(np.sqrt(max(self_product - 2 * cross_product + other_product, 0.0))) * exponential(unit / 2)
 
     @seeded
     def kl(self, other: Mixture, count: int = DRAWS, rng: SeedLike = None) -> DivergenceEstimate:
-        """KL(f ‖ other) of the two as densities, from ``count`` draws of f, with its standard error."""
-        self._require_alike(other)
+        """KL(f ‖ other) of the two as densities, estimated from ``count`` draws of f, with its standard error."""
+        self._require_comparable(other)
         count = _validate.whole(count, "count", 2)
         other._require_density("a divergence")
         draws = self.sample(count, rng)
-        gap = (self.log_density(draws) - np.log(self.mass)) - (other.log_density(draws) - np.log(other.mass))
-        return DivergenceEstimate(float(gap.mean()), float(gap.std(ddof=1) / np.sqrt(count)))
+        log_ratios = (self.log_density(draws) - np.log(self.mass)) - (other.log_density(draws) - np.log(other.mass))
+        return DivergenceEstimate(float(log_ratios.mean()), float(log_ratios.std(ddof=1) / np.sqrt(count)))
 
     @seeded
     def sample(self, count: int, rng: SeedLike = None) -> Array:
-        """``count`` draws from the density that f is, up to its mass; needs weights of one sign."""
+        """``count`` draws from f scaled to a density; the weights must not be negative."""
         count = _validate.whole(count, "count", 0)
         rng = _validate.generator(rng)
         self._require_density("sampling")
-        which = rng.choice(self.size, count, p=self.weights / self.mass)
+        rows = rng.choice(self.size, count, p=self.weights / self.mass)
         noise = rng.standard_normal((count, self.dimension))
         if self.covariances.ndim < 3:
-            return np.asarray(self.means[which] + noise * np.sqrt(as_diagonal(self.covariances, self.dimension)[which]))
+            return np.asarray(self.means[rows] + noise * np.sqrt(as_diagonal(self.covariances, self.dimension)[rows]))
         roots = np.linalg.cholesky(self.covariances[:1] if is_shared(self.covariances) else self.covariances)
         if len(roots) == 1:
-            return np.asarray(self.means[which] + noise @ roots[0].T)
+            return np.asarray(self.means[rows] + noise @ roots[0].T)
         draws = np.empty_like(noise)
-        for a, b in row_blocks(draws, self.dimension**2):  # a root a draw: never all of them at once
-            draws[a:b] = self.means[which[a:b]] + np.einsum("nij,nj->ni", roots[which[a:b]], noise[a:b])
+        for a, b in row_blocks(draws, self.dimension**2):  # each draw needs a root, so they are gathered by blocks
+            draws[a:b] = self.means[rows[a:b]] + np.einsum("nij,nj->ni", roots[rows[a:b]], noise[a:b])
         return draws
 
     # -- slices -------------------------------------------------------------------------------------------------------------
 
     def marginal(self, columns: Sequence[int]) -> Mixture:
-        """The mixture with every column but these integrated out, in the order given."""
+        """The marginal mixture of these columns, in the order given; the others are integrated out."""
         kept = as_columns(columns, self.dimension)
         covariances = self.covariances
         if covariances.ndim == 2:
@@ -354,28 +356,28 @@ class Mixture(LinearCombination):
         return Mixture(self.weights, self.means[:, kept], covariances)
 
     def conditional(self, columns: Sequence[int], values: ArrayLike) -> Mixture:
-        """The density of the other columns where these have the given values; its weights sum to 1."""
-        known, other, at = known_columns(columns, values, self.dimension)
-        here = self.marginal(known)
-        away = at - here.means
+        """The conditional density of the other columns, given the values of these; its weights sum to 1."""
+        known, other, point = known_columns(columns, values, self.dimension)
+        known_part = self.marginal(known)
+        differences = point - known_part.means
         if self.covariances.ndim < 3:
             means = self.means[:, other]
             covariances = self.covariances if self.covariances.ndim == 1 else self.covariances[:, other]
-            depth = 0.5 * (away**2 / as_diagonal(here.covariances, len(known))).sum(axis=1)
+            exponents = 0.5 * (differences**2 / as_diagonal(known_part.covariances, len(known))).sum(axis=1)
         else:
             cross = self.covariances[:, known][:, :, other]
-            solved = np.linalg.solve(here.covariances, np.concatenate([cross, away[:, :, None]], axis=2))
-            slope, pulled = solved[:, :, :-1], solved[:, :, -1]
-            means = self.means[:, other] + np.einsum("mbo,mb->mo", slope, away)
+            solved = np.linalg.solve(known_part.covariances, np.concatenate([cross, differences[:, :, None]], axis=2))
+            slope, whitened = solved[:, :, :-1], solved[:, :, -1]
+            means = self.means[:, other] + np.einsum("mbo,mb->mo", slope, differences)
             covariances = self.covariances[:, other][:, :, other] - cross.transpose(0, 2, 1) @ slope
             covariances = (covariances + covariances.transpose(0, 2, 1)) / 2
-            depth = 0.5 * np.einsum("mb,mb->m", away, pulled)
-        depth -= log_peaks(here.covariances, len(known))
-        return Mixture(weights_where(self.weights, depth), means, covariances)
+            exponents = 0.5 * np.einsum("mb,mb->m", differences, whitened)
+        exponents -= log_peaks(known_part.covariances, len(known))
+        return Mixture(weights_where(self.weights, exponents), means, covariances)
 
     # -- algebra ------------------------------------------------------------------------------------------------------------
 
-    def _require_alike(self, other: Mixture) -> None:
+    def _require_comparable(self, other: Mixture) -> None:
         if not isinstance(other, Mixture):
             raise TypeError(f"other must be a Mixture, got {type(other).__name__}; use Mixture.from_mean for a KernelMean")
         if other.dimension != self.dimension:
@@ -384,9 +386,9 @@ class Mixture(LinearCombination):
     def __add__(self, other: Mixture) -> Mixture:
         if not isinstance(other, Mixture):
             return NotImplemented
-        self._require_alike(other)
-        kind = max(self.covariances.ndim, other.covariances.ndim)
-        parts = [widened(each.covariances, kind, self.dimension) for each in (self, other)]
+        self._require_comparable(other)
+        ndim = max(self.covariances.ndim, other.covariances.ndim)
+        parts = [widened(mixture.covariances, ndim, self.dimension) for mixture in (self, other)]
         weights, means = np.concatenate([self.weights, other.weights]), np.concatenate([self.means, other.means])
         return Mixture(weights, means, np.concatenate(parts))
 
@@ -398,7 +400,10 @@ class Mixture(LinearCombination):
 
     @classmethod
     def load(cls, path: _archive.Path_) -> Mixture:
-        """Read what `save` wrote, or the mixture in a larger file; a damaged, edited, newer or foreign file is a ValueError."""
+        """Read a file of `save`, or the mixture in a larger file.
+
+        Raises `ValueError` if the file is damaged, edited, newer or foreign.
+        """
         return _archive.read(path, {MIXTURE: lambda values: cls(**values)})
 
     def __repr__(self) -> str:
@@ -406,10 +411,10 @@ class Mixture(LinearCombination):
 
 
 def as_mixture(value: Any) -> Mixture:
-    """What a user may pass as one: a mixture, or a Gaussian kernel mean."""
+    """A mixture from an argument: a mixture, or a Gaussian kernel mean."""
     if not isinstance(value, Mixture | KernelMean):
         raise TypeError(
             f"mixture must be a Mixture or a Gaussian KernelMean, got {type(value).__name__}; use Mixture.from_sklearn for a "
-            "GaussianMixture, KernelMean.from_samples(X, Gaussian(h)) for points, and .mean of a Compression"
+            "GaussianMixture, KernelMean.from_samples(X, Gaussian(h)) for points, and the .mean of a Compression"
         )
     return value if isinstance(value, Mixture) else Mixture.from_mean(value)

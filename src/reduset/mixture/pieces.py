@@ -1,13 +1,13 @@
-"""Pieces with shapes: normal laws in place of single atoms, and what a kernel sees of them.
+"""Components instead of single atoms, and their inner products under a kernel.
 
-An atom is a place c. A component is a normal law N(c, S) of places, S ⪰ 0, so that the bump of it is the kernel's own, widened:
-with g = exp(−|z − z'|²) in the coordinates of the kernel's product,
+An atom is a point c. A component is a normal distribution N(c, S) of points, with S ⪰ 0. Its kernel mean is a wider Gaussian: with
+g = exp(−|z − z'|²) in the coordinates of the kernel's product,
 
     ⟨component, φ(·, q)⟩ / C = N(q; c, S + ½I) / N(0; 0, ½I),        ⟨i, j⟩ / C = N(cᵢ; cⱼ, Sᵢ + Sⱼ + ½I) / N(0; 0, ½I)
 
-At another bandwidth the same law is seen by another kernel: components have an error at every scale, as atoms do. Wherever atoms
-are an (m, d) array, `ComponentPieces` may stand: it has a length, and is cut by slices, masks and rows. O(d²) a pair, O(d³) between
-components.
+S does not depend on the bandwidth, so components have an error at every scale, as atoms have. `ComponentPieces` can replace an
+(m, d) array of atoms: it has a length, and supports slices, masks and rows. Each pair with a point costs O(d²), each pair of
+components O(d³).
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from reduset._types import Array, Floats, Report
 from reduset.kernels import Gaussian, Kernel
 from reduset.mean import KernelMean
 
-OWN = 0.5  # the variance of the kernel's product in its own coordinates
+OWN = 0.5  # the variance of the kernel's product, in the coordinates of the product
 ROWS_AT_ONCE = 1 << 18
-NARROWEST, WIDEST = 1e-150, 1e150  # bandwidth
+MIN_BANDWIDTH, MAX_BANDWIDTH = 1e-150, 1e150  # so that variances are finite and above 0
 
 
 @dataclass(frozen=True)
 class ComponentPieces:
-    """Normal laws.
+    """Normal distributions.
 
     Attributes
     ----------
-    places : (m, d) their centres
-    spreads : (m, d, d) their covariances, to which the kernel adds its own
+    places : (m, d) centres
+    spreads : (m, d, d) covariances, without the covariance that the kernel adds
     """
 
     places: Array
@@ -43,12 +43,12 @@ class ComponentPieces:
     def __len__(self) -> int:
         return len(self.places)
 
-    def __getitem__(self, which: Any) -> ComponentPieces:
-        return ComponentPieces(self.places[which], self.spreads[which])
+    def __getitem__(self, rows: Any) -> ComponentPieces:
+        return ComponentPieces(self.places[rows], self.spreads[rows])
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of the array of the centres, as that of atoms."""
+        """The shape of the array of centres."""
         return self.places.shape
 
     def in_frame(self, frame: Frame) -> tuple[Array, Array]:
@@ -56,22 +56,22 @@ class ComponentPieces:
         return frame.apply(self.places), _mapped(self.spreads, frame.matrix)
 
     @classmethod
-    def from_frame(cls, places: Array, spreads: Array, frame: Frame) -> ComponentPieces:
-        """Those with these centres and covariances in the coordinates of a frame."""
+    def from_frame(cls, centres: Array, spreads: Array, frame: Frame) -> ComponentPieces:
+        """Components from centres and covariances in the coordinates of a frame."""
         if np.ndim(frame.matrix) == 2:
-            back: Any = np.linalg.inv(frame.matrix)
-            return cls(places @ back + frame.centre, _mapped(spreads, back))
-        return cls(places / frame.matrix + frame.centre, _mapped(spreads, 1 / np.asarray(frame.matrix)))
+            inverse: Any = np.linalg.inv(frame.matrix)
+            return cls(centres @ inverse + frame.centre, _mapped(spreads, inverse))
+        return cls(centres / frame.matrix + frame.centre, _mapped(spreads, 1 / np.asarray(frame.matrix)))
 
     def gram(self, kernel: Kernel) -> Array:
-        """(m, m) products of the pieces with each other, over C."""
+        """(m, m) inner products of all pairs of components, divided by C."""
         z, spreads = self.in_frame(frame_of(kernel, self.places))
         half = spreads + OWN / 2 * np.eye(z.shape[1])
-        side = Components(np.ones(len(z)), z, half, True)
-        return side.products(z, half) * np.exp(side.log_unit - _log_peak(z.shape[1]))
+        components = Components(np.ones(len(z)), z, half, True)
+        return components.products(z, half) * np.exp(components.log_unit - _log_peak(z.shape[1]))
 
     def sums(self, kernel: Kernel, weights: Array, queries: Floats) -> Array:
-        """Σⱼ wⱼ ⟨component j, φ(·, q)⟩ / C for each query."""
+        """Σⱼ wⱼ ⟨component j, φ(·, q)⟩ / C for each query q."""
         frame = frame_of(kernel, self.places)
         z, spreads = self.in_frame(frame)
         d = z.shape[1]
@@ -79,7 +79,7 @@ class ComponentPieces:
         return np.asarray(values[0] * np.exp(log_unit - _log_peak(d)))
 
     def kappa(self, full: KernelMean, report: Report | None = None) -> Array:
-        """(m,) ⟨f, component⟩ / C: one pass over the rows of f."""
+        """(m,) ⟨f, component⟩ / C, by one pass over the rows of f."""
         frame = frame_of(full.kernel, full.atoms)
         z, spreads = self.in_frame(frame)
         d = z.shape[1]
@@ -87,69 +87,67 @@ class ComponentPieces:
         for a, b in blocks(full.size, ROWS_AT_ONCE):
             if report is not None:
                 report(a, full.size)
-            some = Components(full.weights[a:b], frame.apply(full.atoms[a:b]), np.broadcast_to(OWN / 2, b - a), True)
-            total += some.totals(z, half) * np.exp(some.log_unit - _log_peak(d))
+            part = Components(full.weights[a:b], frame.apply(full.atoms[a:b]), np.broadcast_to(OWN / 2, b - a), True)
+            total += part.totals(z, half) * np.exp(part.log_unit - _log_peak(d))
         return total
 
     def damping(self, frequencies: Array, frame: Frame) -> tuple[Array, Array]:
-        """Angles ω·z and the logarithm of what spreads leave of each wave, (s, m), for frequencies in the frame's coordinates."""
+        """(s, m) angles ω·z and log-damping −½ωᵀSω of each component, for frequencies in the frame's coordinates."""
         z, spreads = self.in_frame(frame)
         d = z.shape[1]
         squares = (frequencies[:, :, None] * frequencies[:, None, :]).reshape(-1, d * d)
         return frequencies @ z.T, -0.5 * squares @ spreads.reshape(-1, d * d).T
 
 
-Pieces: TypeAlias = Array | ComponentPieces  # atoms as they are, or laws
+Pieces: TypeAlias = Array | ComponentPieces  # atoms or components
 
 
 def frame_of(kernel: Kernel, points: Floats) -> Frame:
-    """The coordinates in which the product of a Gaussian is exp(−|z − z'|²)."""
+    """Coordinates in which the product of a Gaussian kernel is exp(−|z − z'|²)."""
     if not isinstance(kernel, Gaussian):
-        raise TypeError(
-            f"only a Gaussian kernel sees components in closed form, got {kernel!r}; use pieces='atoms', or Gaussian(h)"
-        )
+        raise TypeError(f"kernel must be a Gaussian for components, got {kernel!r}; use pieces='atoms', or Gaussian(h)")
     return kernel.frame(points, kernel.product(points.shape[1]))
 
 
 def own_covariance(kernel: Gaussian, dimension: int) -> Array:
-    """(d, d) covariance of the kernel's bump, as a density."""
-    if not NARROWEST < kernel.width < WIDEST:
+    """(d, d) covariance of the kernel function as a density."""
+    if not MIN_BANDWIDTH < kernel.width < MAX_BANDWIDTH:
         raise ValueError(
-            f"bandwidth must lie between {NARROWEST:g} and {WIDEST:g} for components, whose variance it makes, got {kernel!r}; "
-            "multiply the points and the bandwidth by the same number, which changes nothing"
+            f"bandwidth must lie between {MIN_BANDWIDTH:g} and {MAX_BANDWIDTH:g} for components, got {kernel!r}; "
+            "multiply the points and the bandwidth by the same number"
         )
     unit = kernel.unit_covariance
     return kernel.width**2 * (np.eye(dimension) if unit is None else unit)
 
 
 def _mapped(spreads: Array, matrix: Any) -> Array:
-    """Covariances after the map x → x·matrix, by a number, a number a column, or a matrix."""
+    """Covariances after the map x → x·matrix, for a number, a number for each column, or a matrix."""
     if np.ndim(matrix) < 2:
         return np.asarray(spreads * np.multiply.outer(matrix, matrix))
     return np.asarray(matrix.T @ spreads @ matrix)
 
 
 def gram_of(kernel: Kernel, pieces: Pieces) -> Array:
-    """(m, m) products of pieces with each other, over C."""
+    """(m, m) inner products of all pairs of atoms or components, divided by C."""
     return pieces.gram(kernel) if isinstance(pieces, ComponentPieces) else kernel.product_gram(pieces, pieces)
 
 
 def sums_of(kernel: Kernel, pieces: Pieces, weights: Array, queries: Floats) -> Array:
-    """⟨g, φ(·, q)⟩ / C at each query, g the sum of the pieces by these weights."""
+    """⟨g, φ(·, q)⟩ / C at each query, with g the weighted sum of the pieces."""
     if isinstance(pieces, ComponentPieces):
         return pieces.sums(kernel, weights, queries)
     return kernel.product_sums(pieces, weights, queries)
 
 
 def own_sums_of(kernel: Kernel, pieces: Pieces, weights: Array) -> Array:
-    """⟨g, piece⟩ / C for each piece."""
+    """⟨g, piece⟩ / C for each piece, with g their weighted sum."""
     if isinstance(pieces, ComponentPieces):
         return np.asarray(pieces.gram(kernel) @ weights)
     return kernel.product_sums(pieces, weights, pieces)
 
 
 def kappa_of(full: KernelMean, pieces: Pieces, report: Report | None = None) -> Array:
-    """(m,) ⟨f, piece⟩ / C: one pass over f."""
+    """(m,) ⟨f, piece⟩ / C, by one pass over f."""
     if isinstance(pieces, ComponentPieces):
         return pieces.kappa(full, report)
     return full.kernel.product_sums(full.atoms, full.weights, pieces)

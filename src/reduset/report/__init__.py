@@ -1,9 +1,9 @@
 """Reports as one HTML file that opens offline, and displays for matplotlib with the same numbers.
 
-`page` has the blocks of reports and the one template, `words` their sentences, `figures` the numbers of figures. Each name is
-imported when it is first used: the report of a compression needs no scikit-learn.
+`page` has the blocks of reports and the template, `words` their sentences, and `figures` the numbers of figures. Each name is
+imported when it is first used, so the report of a compression does not need scikit-learn.
 
-May import: model, the uses that it reports on, and what is below them.
+May import: model, the packages that it reports on, and their imports.
 """
 
 from importlib import import_module

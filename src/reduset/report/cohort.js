@@ -1,4 +1,4 @@
-// The report of a cohort: a map of the samples, and the distances of every two in one of two orders.
+// The report of a cohort: a map of the samples, and the matrix of their distances in one of two orders.
 
 const count = data.names.length;
 const places = unpacked(data.places);
@@ -7,7 +7,7 @@ const errors = whole(unpacked(data.errors));
 const state = { order: data.order };
 const NAMED = 48; // samples whose names fit along an axis
 
-/** A symmetric matrix from the half above its diagonal. */
+/** A symmetric matrix from its upper triangle. */
 function whole(half) {
   const rows = Array.from({ length: count }, () => new Float32Array(count));
   let next = 0;
@@ -32,7 +32,7 @@ function heatFigure() {
   const order = state.order;
   const z = order.map((i) => Float32Array.from(order, (j) => distances[i][j]));
   const told = order.map((i) => order.map((j) => (i === j ? `<b>${shown(data.names[i])}</b>` : `<b>${shown(data.names[i])}</b><br><b>${shown(data.names[j])}</b><br>distance ${digits(distances[i][j])}<br>${data.sampled ? "standard error" : "error at most"} ${digits(errors[i][j], 2)}`)));
-  const bare = phone.matches && count > 8; // names would leave no room for the picture
+  const bare = phone.matches && count > 8; // with names, the figure would be too small
   const ticks = count <= NAMED && !bare ? { tickvals: order.map((_, k) => k), ticktext: order.map((i) => shown(short(data.names[i], 14))), tickfont: { size: count > 24 ? 9 : 11 } } : { showticklabels: false, ticks: "" };
   return {
     traces: [{ type: "heatmap", z, text: told, hoverinfo: "text", colorscale: sequential(), reversescale: true, xgap: count > 60 ? 0 : 1, ygap: count > 60 ? 0 : 1, showscale: !bare, colorbar: { thickness: 8, outlinewidth: 0, len: 0.6, title: { text: "distance", side: "top", font: { size: 11 } } } }],

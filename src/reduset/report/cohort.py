@@ -1,7 +1,7 @@
 """The report of a cohort (distances of samples, a map, the error of each sample), and displays of cohorts and embeddings.
 
-Samples are in the order of the leaves of a tree of average linkage; up to 400 samples in the best order that the tree allows, which
-takes N³ operations.
+Samples are in the order of the leaves of an average linkage tree. For up to 400 samples, this is the optimal leaf order. It takes
+N³ operations.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ class CohortFigure:
 
     Attributes
     ----------
-    names : of the N samples
-    groups : of the samples, None for samples without one; None if there are no groups
-    places : (N, k)
-    distances, errors : (N, N)
-    order : (N,) samples in an order in which similar ones are neighbours
-    certificates : of the samples; None if nothing was compressed
-    sizes : (N, 2) rows and pieces of each sample; None if nothing was compressed
+    names : Names of the N samples.
+    groups : Groups of the samples, None for samples without a group; None without groups.
+    places : (N, k) coordinates on the map
+    distances, errors : (N, N) distances and their errors
+    order : (N,) samples in an order with similar samples next to each other
+    certificates : Certificates of the samples; None without compression.
+    sizes : (N, 2) number of rows and pieces of each sample; None without compression
     """
 
     names: tuple[str, ...]
@@ -60,7 +60,7 @@ class CohortFigure:
 
 
 def cohort_figure(cohort: Any, groups: Sequence[Any] | Mapping[Any, Any] | None = None) -> CohortFigure:
-    """Of a fitted `CohortMap`; groups are one a sample in order, or by the names of the samples."""
+    """The figure of a fitted `CohortMap`. ``groups`` has one for each sample, in order or by name."""
     check_is_fitted(cohort, "embedding_")
     names = list(cohort.names_)
     made = None if cohort.compressions_ is None else tuple(cohort.compressions_)
@@ -72,8 +72,8 @@ def cohort_figure(cohort: Any, groups: Sequence[Any] | Mapping[Any, Any] | None 
         distances,
         np.asarray(cohort.errors_, np.float64),
         alike_beside(distances),
-        None if made is None else tuple(each.certificate for each in made),
-        None if made is None else np.array([[each.n_samples, each.size] for each in made], np.int64),
+        None if made is None else tuple(small.certificate for small in made),
+        None if made is None else np.array([[small.n_samples, small.size] for small in made], np.int64),
     )
 
 
@@ -83,7 +83,7 @@ def _group_labels(groups: Sequence[Any] | Mapping[Any, Any] | None, names: list[
     if isinstance(groups, Mapping):
         unknown = [name for name in groups if name not in names]
         if unknown:
-            raise ValueError(f"groups must be by the names of the samples, got {unknown[0]!r}; they are {names[:5]} …")
+            raise ValueError(f"groups must have the names of the samples as keys, got {unknown[0]!r}; the names are {names[:5]} …")
         labels: list[Any] = [groups.get(name) for name in names]
     else:
         labels = list(groups)
@@ -93,7 +93,7 @@ def _group_labels(groups: Sequence[Any] | Mapping[Any, Any] | None, names: list[
 
 
 def alike_beside(distances: Array) -> NDArray[np.int64]:
-    """(N,) samples in an order in which similar ones are neighbours: the leaves of a tree of average linkage."""
+    """(N,) samples in an order with similar samples next to each other: the leaves of an average linkage tree."""
     size = len(distances)
     if size < 3:
         return np.arange(size)
@@ -115,10 +115,10 @@ def write_cohort(
 
     Parameters
     ----------
-    path : where to, usually with the ending .html
-    cohort : a fitted `CohortMap`
-    groups : one a sample, in order or by the names of the samples; None and NaN for samples without one
-    about : plain values to show with it: "command", "sources", "notes", "versions", and any others
+    path : The HTML file.
+    cohort : A fitted `CohortMap`.
+    groups : One for each sample, in order or by the names of the samples. None and NaN mark samples without a group.
+    about : Plain values to show: "command", "sources", "notes", "versions", and any others.
     """
     shown = cohort_figure(cohort, groups)
     parameters = {name.replace("_", " ").strip(): getattr(cohort, name) for name in PARAMETERS}
@@ -147,7 +147,7 @@ def _map(shown: CohortFigure) -> Section:
         "places": packed(places - places.mean(axis=0)),
         "flat": shown.places.shape[1] < 2,
     }
-    text = "Each dot is a sample. Similar samples are close to each other; directions have no meaning."
+    text = "Each dot is a sample. Similar samples are close to each other. Directions have no meaning."
     return Section("map", "Map of the samples", [text, plot("map", "Map of the samples", "tall"), aside(name="nameless")], data)
 
 
@@ -160,7 +160,7 @@ def _distances(shown: CohortFigure) -> Section:
     }
     orders = (("alike", "similar samples next to each other"), ("given", "as given"))
     blocks = [
-        "The darker a square, the closer the two samples. Hover over it for the distance and its error.",
+        "A darker square is a smaller distance between two samples. Hover over it for the distance and its error.",
         controls([choice("order", "Order", orders)], "Order of the samples"),
         plot("heat", "Matrix of the distances between samples", "heat"),
     ]
@@ -182,11 +182,9 @@ def _cards(cohort: Any, shown: CohortFigure) -> list[Card]:
     norm, error = (float(np.linalg.norm(matrix[~itself])) for matrix in (shown.distances, shown.errors))
     first, second = np.unravel_index(np.where(itself, np.inf, shown.distances).argmin(), itself.shape)
     far = np.unravel_index(np.where(np.isfinite(shown.distances), shown.distances, -1.0).argmax(), itself.shape)
-    text = (
-        f"The largest change of the distances by the compression, in Frobenius norm, with {percent(cohort.confidence)} confidence."
-    )
+    text = f"The largest change of the distances by compression, in Frobenius norm, with {percent(cohort.confidence)} confidence."
     if cohort.distance == "kl":
-        text = "The standard error of the distances, in Frobenius norm: they are Monte Carlo estimates."
+        text = "The standard error of the distances, which are Monte Carlo estimates, in Frobenius norm."
     elif shown.certificates is None:
         text = "All rows were compared, so distances are exact."
     return [
@@ -198,7 +196,7 @@ def _cards(cohort: Any, shown: CohortFigure) -> list[Card]:
 
 
 def _groups(shown: CohortFigure) -> Card:
-    """The mean distance within groups, compared with that between groups."""
+    """The mean distance within groups, compared with the mean distance between groups."""
     groups = np.array([group if group is not None else "" for group in shown.groups or ()], dtype=object)
     known = np.array([group is not None for group in shown.groups or ()])
     both = known[:, None] & known & ~np.eye(len(groups), dtype=bool)
@@ -238,7 +236,7 @@ class CohortDisplay(MatplotlibDisplay):
 
     @classmethod
     def from_estimator(cls, cohort: Any, groups: Sequence[Any] | Mapping[Any, Any] | None = None) -> Self:
-        """Of a fitted `CohortMap`; groups are one a sample in order, or by the names of the samples."""
+        """The display of a fitted `CohortMap`. ``groups`` has one for each sample, in order or by name."""
         return cls(cohort_figure(cohort, groups))
 
     def plot(self, ax: Any = None, kind: str = "map", labels: bool = False, **kw: Any) -> Self:
@@ -247,9 +245,11 @@ class CohortDisplay(MatplotlibDisplay):
         Parameters
         ----------
         ax : matplotlib axes, optional
-        kind : "map", or "distances", the matrix with similar samples next to each other
-        labels : whether to write the names of the samples
-        **kw : options of ``Axes.scatter``, or of ``Axes.imshow``
+        kind : "map" or "distances"
+            "distances" is the matrix, with similar samples next to each other.
+        labels : bool
+            Whether to write the names of the samples.
+        **kw : options of ``Axes.scatter`` or ``Axes.imshow``
         """
         self._check(kind, KINDS)
         shown = self.figure
@@ -269,9 +269,12 @@ class EmbeddingDisplay(MatplotlibDisplay):
 
     Parameters
     ----------
-    places : (n, k), of which the first two are drawn
-    groups : (n,) one colour and shape for each value, optional
-    values : (n,) numbers to colour by, optional
+    places : (n, k) array
+        Coordinates. The first two are drawn.
+    groups : (n,) array, optional
+        One colour and shape for each value.
+    values : (n,) numbers, optional
+        Colours on a continuous scale.
     """
 
     def __init__(self, places: Any, groups: Sequence[Any] | None = None, values: Any = None) -> None:
@@ -279,7 +282,7 @@ class EmbeddingDisplay(MatplotlibDisplay):
         if array.ndim != 2 or array.shape[1] < 1:
             raise ValueError(f"places must be (n, k), a row of coordinates for each row; got shape {array.shape}")
         if groups is not None and values is not None:
-            raise ValueError("give groups or values, not both: a marker has one colour")
+            raise ValueError("give groups or values, not both, since a marker has one colour")
         if values is not None and np.shape(values) != (len(array),):
             raise ValueError(f"values must have one entry for each of the {len(array)} rows, got shape {np.shape(values)}")
         self.places = array

@@ -1,4 +1,4 @@
-// What all reports share: the data of the page, colours from its style, figures that are drawn anew when the theme changes.
+// Parts of all reports: the data of the page, colours from its style, and figures that are redrawn when the theme changes.
 
 const data = JSON.parse(document.getElementById("data").textContent);
 const root = document.documentElement;
@@ -12,13 +12,13 @@ function unpacked({ kind, base64 }) {
   return new { f4: Float32Array, f8: Float64Array, u2: Uint16Array, i4: Int32Array }[kind](bytes.buffer);
 }
 
-/** A text as plotly must be given it, which reads some tags and, in templates, %{…}: as it is, and nothing else. */
+/** A text for plotly, escaped so that tags and templates, %{…}, are shown and not interpreted. */
 const shown = (text) =>
   String(text).replace(/[&<>%\n]/g, (letter) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", "%": "&#37;", "\n": " " })[letter]);
 
-const cut = new Map(); // full names by the names without their middle
+const cut = new Map(); // full names by their shortened names
 
-/** A name that is too long, without its middle: names that begin alike often differ at the end. */
+/** A long name without its middle, since names with the same start often have different ends. */
 function short(text, most = 22) {
   if (text.length <= most) return text;
   const last = Math.floor((most - 1) / 2);
@@ -27,13 +27,13 @@ function short(text, most = 22) {
   return found;
 }
 
-/** A name in a label that is shown on hover: whole, unless it would be wider than the screen. */
+/** A name in a label on hover, shortened only if it is wider than the screen. */
 const inLabel = (text) => short(text, phone.matches ? 36 : 90);
 
-/** Titles of axes, ticks and legends that lack their middle show the full name on hover; dots have labels for that. */
+/** Shortened titles of axes, ticks and legends show the full name on hover. Dots have labels instead. */
 function titleTexts(plot) {
   for (const text of plot.querySelectorAll(".xtick text, .ytick text, .g-xtitle text, .g-ytitle text, .legendtext")) {
-    const place = text.closest(".traces") ?? text; // the words of a legend lie below what is clicked at
+    const place = text.closest(".traces") ?? text; // in a legend, the text is below the element that is clicked
     for (const old of place.querySelectorAll(":scope > title")) old.remove();
     const full = [...cut].filter(([found]) => text.textContent.includes(found)).flatMap(([, names]) => [...names]);
     text.classList.toggle("cut", full.length > 0);
@@ -43,16 +43,16 @@ function titleTexts(plot) {
     place.append(title);
   }
 }
-const formats = new Map(); // made once: they are slow to make
+const formats = new Map(); // created once, since creation is slow
 function digits(value, count = 4) {
   if (value === null) return "—";
   if (!formats.has(count)) formats.set(count, new Intl.NumberFormat("en", { maximumSignificantDigits: count }));
   return formats.get(count).format(value);
 }
-const ROUNDING = 1e-12; // an error that is nothing but rounding, as a share
+const ROUNDING = 1e-12; // relative errors below this are rounding errors
 const RAISED = "⁰¹²³⁴⁵⁶⁷⁸⁹";
 
-/** As `words.percent` tells it: 1.23 %, 1,690 %, 2.5 × 10⁻⁷ %. */
+/** The format of `words.percent`: 1.23 %, 1,690 %, 2.5 × 10⁻⁷ %. */
 function percent(share) {
   if (share === null) return "—";
   const value = Number((100 * share).toPrecision(3));
@@ -64,12 +64,12 @@ function percent(share) {
 /** A colour of the style sheet. */
 const colour = (name) => getComputedStyle(root).getPropertyValue(`--${name}`).trim();
 
-/** From nothing to much, and from less to more: both run in lightness, so that no hue has to be told apart. */
+/** Sequential and diverging scales. Both vary in lightness, so that they do not depend on colour vision. */
 const sequential = () => [[0, colour("paper")], [0.12, colour("s1")], [0.4, colour("s2")], [0.75, colour("s3")], [1, colour("s4")]];
 const diverging = () => [[0, colour("less")], [0.25, colour("less-pale")], [0.5, colour("paper")], [0.75, colour("more-pale")], [1, colour("more")]];
 
 const phone = matchMedia("(max-width: 640px)");
-const touch = matchMedia("(pointer: coarse)").matches; // there a drag is for moving the page
+const touch = matchMedia("(pointer: coarse)").matches; // on touch screens, a drag scrolls the page
 
 function axis(title, more = {}) {
   return {
@@ -95,7 +95,7 @@ function layout(more = {}) {
     margin: { l: 48, r: 12, t: 12, b: 40 },
     hoverlabel: { bgcolor: colour("card"), bordercolor: colour("line"), font: { color: colour("ink"), size: 12 }, align: "left" },
     dragmode: touch ? false : "zoom",
-    modebar: { bgcolor: "rgba(0,0,0,0)", color: colour("quiet"), activecolor: colour("ink") }, // else half of the paper's colour: grey
+    modebar: { bgcolor: "rgba(0,0,0,0)", color: colour("quiet"), activecolor: colour("ink") }, // the default is half of the paper's colour, grey
     ...more,
     legend: { orientation: "h", x: 0, y: 1.02, xanchor: "left", yanchor: "bottom", ...more.legend, font: { color: colour("ink"), ...more.legend?.font } },
   };
@@ -104,7 +104,7 @@ function layout(more = {}) {
 const config = { displaylogo: false, showTips: false, responsive: true, displayModeBar: touch ? false : "hover", modeBarButtons: [["toImage", "resetScale2d"]] };
 const figures = new Map();
 
-/** A figure: `build` gives its traces and layout, from the state of the page. */
+/** A figure. `build` returns its traces and layout from the state of the page. */
 function figure(id, build) {
   if (!byId(id)) return;
   figures.set(id, build);
@@ -123,7 +123,7 @@ function draw(ids = [...figures.keys()]) {
   }
 }
 
-/** Pictures of columns, each by its number; those folded away are drawn when they are unfolded. */
+/** Figures of columns by number. Folded figures are drawn when they are unfolded. */
 function columnFigures(name, count, build) {
   const more = byId("more");
   const atOnce = count - (more ? more.querySelectorAll(".plot").length : 0);
@@ -144,7 +144,7 @@ const inView = (id) => {
 };
 let later = null;
 
-/** Draw what is on the screen now, and the rest when nobody moves anything any more. */
+/** Draw the visible figures now, and the others after the last input. */
 function drawSoon(ids) {
   clearTimeout(later);
   byId("main").setAttribute("aria-busy", "true");
@@ -156,7 +156,7 @@ function drawSoon(ids) {
   }, 160);
 }
 
-/** A box shows the full name of what is chosen on hover. */
+/** A selection box shows the full name of its selection on hover. */
 for (const box of document.querySelectorAll("select")) {
   const title = () => { box.title = box.selectedOptions[0]?.title ?? ""; };
   box.addEventListener("change", title);
@@ -174,7 +174,7 @@ function setTheme(name) {
 byId("theme").addEventListener("click", () => setTheme(root.dataset.theme === "dark" ? "light" : "dark"));
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", (event) => setTheme(event.matches ? "dark" : "light"));
 
-/** Paper is light, and all that is folded away is printed too. */
+/** Printed pages have light colours, and include folded parts. */
 let onScreen = null;
 addEventListener("beforeprint", () => {
   onScreen = { theme: root.dataset.theme, folded: [...document.querySelectorAll("details:not([open]):not(#more)")] };

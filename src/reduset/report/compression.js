@@ -1,11 +1,11 @@
-// The report of a compression: a slider over nested sizes, and what it redraws.
+// The report of a compression: a slider over nested sizes, and the figures that it redraws.
 
-const SINGLE = 1e-5; // of the peak: what single precision, in which densities are kept, leaves open
+const SINGLE = 1e-5; // of the peak: the resolution of densities in single precision
 const state = { step: stepSizes.length - 1, pair: 0 };
 const name = (k) => shown(data.columns[k]);
-const MOST_DRAWN = 3000; // atoms in a picture, the heaviest
-const TOLD_COLUMNS = 10; // in the label of an atom
-const SHADES = 6; // of components, by weight
+const MOST_DRAWN = 3000; // atoms with the largest weights in a figure
+const TOLD_COLUMNS = 10; // columns in the label of an atom
+const SHADES = 6; // number of shades of components, by weight
 
 function pathFigure() {
   const { path } = data;
@@ -38,13 +38,13 @@ function pathFigure() {
   };
 }
 
-/** Powers of ten; where there are hardly any, twos and fives as well. */
+/** Ticks at powers of ten, and at twos and fives on a short axis. */
 function sizeTicks(path) {
   const largest = Math.max(...path.sizes, ...(path.randomSizes || []));
   return largest < 50 ? { tickvals: [1, 2, 5, 10, 20, 50] } : { dtick: 1 };
 }
 
-/** The axes of the chosen pair: all four pictures have the same. */
+/** The axes of the selected pair, which are the same in all four figures. */
 function pairLayout() {
   const [k, j] = data.pairs[state.pair];
   const ends = (column) => [data.pairAxes[column][0] + data.middles[column], data.pairAxes[column][1] + data.middles[column]];
@@ -65,7 +65,7 @@ function picture(z, more) {
   };
 }
 
-let current = null; // the densities of the chosen pair and step
+let current = null; // the densities of the selected pair and step
 
 function look() {
   if (!data.pairs.length) return;
@@ -74,7 +74,7 @@ function look() {
   const difference = small.map((row, i) => row.map((value, k) => value - full[i][k]));
   const largest = (rows) => Math.max(...rows.map((row) => row.reduce((most, value) => Math.max(most, Math.abs(value)), 0)));
   const peak = largest(full) || 1;
-  const signed = full.some((row) => row.some((value) => value < -0.01 * peak)); // rows whose weights have both signs
+  const signed = full.some((row) => row.some((value) => value < -0.01 * peak)); // rows with signed weights
   current = { full, small, difference, peak, signed, off: Math.max(largest(difference), SINGLE * peak) };
   const share = percent(current.off / peak);
   const scale = document.createElement("i");
@@ -83,7 +83,7 @@ function look() {
   byId("shades").textContent = signed ? "Red is above zero, blue below: these rows have signed weights." : "A stronger colour is a higher density.";
 }
 
-/** The colours of a density, the same before and after. */
+/** The colours of a density, equal before and after. */
 function shades(peak) {
   return current.signed ? { zmin: -peak, zmax: peak, colorscale: diverging() } : { zmin: 0, zmax: peak };
 }
@@ -142,10 +142,10 @@ function atomsFigure() {
   return { traces: [behind, ...(laws ? ellipses(order, weights, heaviest) : []), ...markers], ...pairLayout(), hovermode: "closest" };
 }
 
-/** Components as ellipses, in shades by weight: a trace a shade, the faintest first; negative ones dashed. */
+/** Components as ellipses with a shade by weight. Each shade is a trace, the faintest first. Negative weights are dashed. */
 function ellipses(order, weights, heaviest) {
   const [k, j] = data.pairs[state.pair];
-  const thin = Math.min(1, Math.sqrt(80 / order.length)); // many cover each other
+  const thin = Math.min(1, Math.sqrt(80 / order.length)); // thinner for many overlapping lines
   const shadeOf = (a) => Math.min(SHADES - 1, Math.floor(SHADES * Math.sqrt(Math.abs(weights[a]) / heaviest)));
   return Array.from({ length: SHADES }, (_, shade) => [false, true].map((negative) => {
     const mine = order.filter((a) => shadeOf(a) === shade && weights[a] < 0 === negative);
@@ -163,7 +163,7 @@ function ellipses(order, weights, heaviest) {
   })).flat().filter(({ customdata }) => customdata.length);
 }
 
-/** The rows themselves as they were counted. */
+/** The histogram of the rows. */
 function histogram([starts, ends, heights]) {
   return {
     type: "bar", name: "histogram", x: starts.map((start, i) => (start + ends[i]) / 2), y: heights, width: starts.map((start, i) => ends[i] - start),
@@ -181,7 +181,7 @@ function marginalFigure(k) {
   const off = largest(difference);
   byId(`off-${k}`).textContent = off > SINGLE * peak ? `± ${percent(off / peak)} of the peak` : `below ${percent(SINGLE)} of the peak`;
   const told = (title) => `${title} %{y:.3~g}<extra></extra>`;
-  const bars = data.bars[k]; // of the rows themselves; not in older files
+  const bars = data.bars[k]; // of the histogram of the rows, which older files do not have
   const smoothed = bars ? { line: { color: colour("quiet"), width: 1, dash: "dot", simplify: false } } : { fill: "tozeroy", fillcolor: colour("shade"), line: { color: colour("quiet"), width: 1, simplify: false } };
   return {
     traces: [
@@ -212,7 +212,7 @@ columnFigures("marginal", columnCount, marginalFigure);
 
 const slider = byId("step");
 
-/** An error, none where it is nothing but rounding. */
+/** An error, 0 if it is a rounding error. */
 const errorTold = (error) => percent(error !== null && error < ROUNDING ? 0 : error);
 
 function tell() {
@@ -224,7 +224,7 @@ function tell() {
 
 let asked = false;
 slider.addEventListener("input", () => {
-  if (asked) return; // once a frame is as often as one can see
+  if (asked) return; // at most once per frame
   asked = true;
   requestAnimationFrame(() => {
     asked = false;

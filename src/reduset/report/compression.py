@@ -1,8 +1,8 @@
 """The report of a compression, from its model alone.
 
-The page computes the densities of every size from its atoms and weights, Σ w N(s; x, h²) N(t; y, h²) on the grids of the portrait,
-like `MarginalDensities.joint_of`; for components, with the covariance of each added. Atoms are stored in single precision relative
-to the middle of their grid, so that columns of large numbers keep their digits.
+The page computes the densities of every size from its atoms and weights: Σ w N(s; x, h²) N(t; y, h²) on the grids of the portrait,
+as in `MarginalDensities.joint_of`. For components, their covariances are added. Atoms are stored in single precision, relative to
+the middle of their grid. So columns of large numbers keep their digits.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from reduset.report.page import (
 )
 from reduset.report.words import count
 
-MAX_VALUES = 200_000  # coordinates of atoms in the file, which keeps it below 6 MB
+MAX_VALUES = 200_000  # coordinates of atoms in the file, so that it stays below 6 MB
 LISTED = 20  # atoms in the table
 NAMED = 18  # characters of a name in the box of pairs
 SLIDER = """<div class="controls" role="group" aria-label="Size and columns of the figures">
@@ -63,8 +63,8 @@ def write_compression(path: _archive.Path_, model: Model) -> None:
 
     Parameters
     ----------
-    path : where to, usually with the ending .html
-    model : Model, of `Model.of` or `Model.load`
+    path : The HTML file.
+    model : Model of `Model.of` or `Model.load`.
     """
     if not isinstance(model, Model):
         raise TypeError(f"model must be a Model, got {type(model).__name__}; make one by Model.of(full, small)")
@@ -82,7 +82,7 @@ def write_compression(path: _archive.Path_, model: Model) -> None:
         ),
         [_by_size(model, shown), _slider(model, shown), _by_bandwidth(model), _densities(model), _columns(model), _heaviest(model)],
         ["densities.js", "profile.js", "compression.js"],
-        about={"components" if components and name == "selection" else name: each for name, each in model.about.items()},
+        about={"components" if components and name == "selection" else name: value for name, value in model.about.items()},
         settings={"Kernel": repr(model.mean.kernel), "Columns": model.columns},
         data={"piece": model.piece, "profile": None} | _atoms(model),
     )
@@ -126,16 +126,16 @@ def _atoms(model: Model) -> dict[str, Any]:
 
 
 def _embedded(model: Model) -> int:
-    """The number of columns whose coordinates are in the file: fewer if there are very many atoms."""
+    """The number of columns with coordinates in the file. It is smaller for very many atoms."""
     portrait = model.portrait
     return min(len(portrait.grids), max(len(portrait.pair_grids), MAX_VALUES // model.size))
 
 
 def _covariances(model: Model, embedded: int) -> dict[str, Any] | None:
-    """The covariances of components, and that of the kernel, in units of the bandwidths along the columns; None for atoms.
+    """The covariances of the components and of the kernel, in units of the bandwidths along the columns; None for atoms.
 
-    Variances of each column, covariances of each pair. In single precision the covariance of a long and thin component could not be
-    inverted.
+    They are the variances of each column and the covariances of each pair. Double precision is needed to invert the covariance of a
+    long and thin component.
     """
     if not isinstance(model.mean, ComponentMean):
         return None
@@ -152,7 +152,7 @@ def _covariances(model: Model, embedded: int) -> dict[str, Any] | None:
 
 
 def _axes(grids: Array, widths: Array, middles: Array) -> list[list[float]]:
-    """First and last point of each grid, from its middle, the number of points, and the bandwidth."""
+    """First and last point of each grid relative to its middle, number of points, and bandwidth."""
     ends = zip(grids[:, 0] - middles[: len(grids)], grids[:, -1] - middles[: len(grids)], widths, strict=False)
     return [[float(low), float(high), grids.shape[1], float(width)] for low, high, width in ends]
 
@@ -171,9 +171,9 @@ def _by_size(model: Model, path: PathFigure) -> Section:
         "bound": None if path.bound is None else finite(path.bound),
         "at": at,
     }
-    bound = ", the triangle the a-priori bound" if (path.bound or 1) < 1 else ""
+    bound = ". The triangle is the a-priori bound" if (path.bound or 1) < 1 else ""
     blocks = [
-        f"Smaller sizes use the first of these {model.piece}s. The ring is the size of the slider below, the bar the confidence "
+        f"Smaller sizes use the first of these {model.piece}s. The ring is the size of the slider below. The bar is the confidence "
         f"interval of the measured error{bound}.",
         joined(
             [
@@ -186,7 +186,7 @@ def _by_size(model: Model, path: PathFigure) -> Section:
 
 
 def _slider(model: Model, path: PathFigure) -> Markup:
-    """The size of all figures below, and their pair of columns."""
+    """The controls of the figures below: the size, and the pair of columns."""
     error = words.percent(path.error if path.error >= ROUNDING else 0.0)
 
     def both(pair: Any, longest: int | None = None) -> str:
@@ -203,7 +203,7 @@ def _slider(model: Model, path: PathFigure) -> Markup:
 
 
 def _by_bandwidth(model: Model) -> Section | None:
-    """The error at every scale, of each size that has a profile."""
+    """The error at every scale, for each size with a profile."""
     sizes = model.profiles.sizes
     if not len(sizes):
         return None
@@ -216,9 +216,9 @@ def _by_bandwidth(model: Model) -> Section | None:
             error_by_bandwidth(profile_figure(model), model.n_samples),
             plot("fine", "Relative error by bandwidth, compared with random rows and the sampling error of the rows"),
             aside(
-                "The smaller the bandwidth, the larger the error. The band is a simultaneous confidence interval at all "
+                "The error increases as the bandwidth decreases. The band is a simultaneous confidence interval at all "
                 "bandwidths. The dashed line ends at the smallest bandwidth at which the error is within the tolerance, there and "
-                f"at all larger ones. {curves}; that of the size nearest to the slider is shown."
+                f"at all larger bandwidths. {curves}. The figure shows the size nearest to the slider."
             ),
         ],
         {"profile": profile_data(shown, [model.profiles.nearest(int(size)) for size in model.step_sizes])},
@@ -226,7 +226,7 @@ def _by_bandwidth(model: Model) -> Section | None:
 
 
 def error_by_bandwidth(shown: ProfileFigure, n: int, kind: str = "") -> Markup:
-    """The error at every scale as sentences, of which a script rewrites the first."""
+    """The error at every scale as sentences. A script rewrites the first one."""
     return markup(
         '<p$kind><span id="fine-told">$error</span> $noise</p>',
         kind=markup(' class="$kind"', kind=kind) if kind else "",
@@ -236,7 +236,7 @@ def error_by_bandwidth(shown: ProfileFigure, n: int, kind: str = "") -> Markup:
 
 
 def profile_data(shown: Sequence[ProfileFigure], steps: Sequence[int]) -> dict[str, Any]:
-    """The error at every scale of several sizes, for scripts, and the size of each step of the slider."""
+    """The error at every scale of several sizes, for scripts, and the size of curve step of the slider."""
     return {
         "bandwidths": finite(shown[-1].bandwidths),
         "noise": finite(shown[-1].noise),
@@ -245,40 +245,40 @@ def profile_data(shown: Sequence[ProfileFigure], steps: Sequence[int]) -> dict[s
         "steps": list(steps),
         "sizes": [
             {
-                "size": each.size,
-                "errors": finite(each.errors),
-                "low": finite(each.low),
-                "high": finite(each.high),
-                "randomRows": finite(each.random_rows),
-                "finest": each.finest,
-                "own": None if each.own is None else finite(each.own),
-                "highest": each.highest,
-                "told": words.fine(each),
+                "size": curve.size,
+                "errors": finite(curve.errors),
+                "low": finite(curve.low),
+                "high": finite(curve.high),
+                "randomRows": finite(curve.random_rows),
+                "finest": curve.finest,
+                "own": None if curve.own is None else finite(curve.own),
+                "highest": curve.highest,
+                "told": words.fine(curve),
             }
-            for each in shown
+            for curve in shown
         ],
     }
 
 
 def _densities(model: Model) -> Section:
-    """The densities over two columns and the atoms; for one column the atoms alone."""
+    """The densities over two columns, and the atoms. With one column, only the atoms."""
     portrait, pieces = model.portrait, f"{model.piece}s"
     components, many = isinstance(model.mean, ComponentMean), pieces.capitalize()
     data = {"pairs": portrait.pairs.tolist(), "joint": packed(portrait.joint)}
     if not len(portrait.pairs):
         bars = ", with a bar of one standard deviation" if components else ""
-        blocks = [f"Each by its value and weight{bars}.", plot("atoms", f"{many}, by value and weight")]
+        blocks = [f"Each {model.piece} by value and weight{bars}.", plot("atoms", f"{many}, by value and weight")]
         return Section("atoms", f"The {pieces}", [*blocks, aside(name="drawn")], data)
     drawn = "as ellipses of one standard deviation" if components else "with areas proportional to weights"
     looks = "as ellipses" if components else "by weight"
     frames = [
         plot("full", "Density of all rows", "square", "All rows"),
         plot("small", f"Density of the {pieces}", "square", many),
-        plot("difference", f"Density of the {pieces} minus that of all rows", "square", "Difference", small(name="largest")),
+        plot("difference", f"Density of the {pieces} minus the density of all rows", "square", "Difference", small(name="largest")),
         plot("atoms", f"{many}, {drawn}, over the density of all rows", "square", f"The {pieces} {looks}"),
     ]
     text = markup(
-        "<p>Densities of two columns, on the same scale in the first two figures. "
+        "<p>Joint densities of two columns. The first two figures have the same scale. "
         '<span id="shades">A stronger colour is a higher density.</span></p>'
     )
     return Section("pairs", "Before and after", [text, grid(frames), aside(name="drawn")], data)
@@ -302,20 +302,20 @@ def _columns(model: Model) -> Section:
     rest = f"Figures of the first {embedded} columns of {len(model.columns)}." if missing else ""
     data = {
         "marginals": packed(portrait.marginals[:embedded]),
-        "bars": [each[:, each[1] > each[0]].tolist() for each in portrait.bars[:embedded]],  # ends and heights
+        "bars": [bars[:, bars[1] > bars[0]].tolist() for bars in portrait.bars[:embedded]],  # ends and heights
     }
     return Section("marginals", "Columns", [text, pictures(drawn, rest)], data)
 
 
 def _heaviest(model: Model) -> Section:
-    """The heaviest atoms or components as a table, components with their standard deviations."""
+    """A table of the atoms or components with the largest weights. Components have standard deviations."""
     weights = np.asarray(model.mean.weights)
     order = np.argsort(-np.abs(weights), kind="stable")[:LISTED]
     titles = model.columns[:DRAWN_AT_ONCE]
     rows = [[f"{k + 1}", f"{weights[k]:.4g}", *(_position(model, k, column) for column in range(len(titles)))] for k in order]
-    caption = f"The {len(order)} heaviest of {count(model.size, model.piece)}"
+    caption = f"The {len(order)} largest weights of {count(model.size, model.piece)}"
     shown = table([model.piece, "weight", *titles], rows, caption)
-    return Section("table", f"The heaviest {model.piece}s", [folded("As a table", shown)])
+    return Section("table", f"{model.piece.capitalize()}s with the largest weights", [folded("As a table", shown)])
 
 
 def _position(model: Model, piece: int, column: int) -> str:

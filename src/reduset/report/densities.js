@@ -1,4 +1,4 @@
-// Densities of weighted atoms or components on grids: sums of Gaussian bumps along each column, wider by what each component spreads.
+// Densities of weighted atoms or components on grids: sums of Gaussian kernels along each column, with the covariance of each component.
 
 const columnCount = data.columns.length;
 const stepSizes = data.steps.sizes;
@@ -10,25 +10,25 @@ const fullJoint = unpacked(data.joint);
 
 const laws = data.laws && { ...data.laws, variances: unpacked(data.laws.variances), crossed: unpacked(data.laws.crossed) };
 
-/** The variance of a component along a column and its covariance over a pair, beyond the bump of the picture and in units of that. */
+/** The variance of a component along a column and its covariance over a pair, without the kernel of the figure and in its units. */
 const varianceOf = (k, a) => (laws ? laws.variances[k * atomCount + a] : 0);
 const crossedOf = (pair, a) => laws.crossed[pair * atomCount + a];
 
 const columnOf = (k) => places.subarray(k * atomCount, (k + 1) * atomCount);
 
-/** The weights of the atoms at a step: as many as the step has. */
+/** The weights of the atoms at a step. */
 function weightsAt(step) {
   let start = 0;
   for (let k = 0; k < step; k += 1) start += stepSizes[k];
   return allWeights.subarray(start, start + stepSizes[step]);
 }
 
-/** Places of a grid, as they are told to people. */
+/** Points of a grid, in the units of the column. */
 function gridOf([low, high, count], middle) {
   return Float64Array.from({ length: count }, (_, i) => middle + low + ((high - low) * i) / (count - 1));
 }
 
-/** The bump of each atom at each place of a grid: an array of atoms a place. */
+/** The kernel of each atom at each point of a grid: an array of atoms for each point. */
 function bumps(atoms, [low, high, count, width]) {
   const peak = 1 / (Math.sqrt(2 * Math.PI) * width);
   return Array.from({ length: count }, (_, i) => {
@@ -42,13 +42,13 @@ function bumps(atoms, [low, high, count, width]) {
 
 const kept = new Map();
 
-/** The bumps of a column on the grid for pairs, computed once for all atoms. */
+/** The kernels of a column on the grid for pairs, computed once for all atoms. */
 function pairBumps(k) {
   if (!kept.has(k)) kept.set(k, bumps(columnOf(k), data.pairAxes[k]));
   return kept.get(k);
 }
 
-/** p(t) = Σ w N(t; x, h²) along column k; of components, N(t; x, h² + S). */
+/** p(t) = Σ w N(t; x, h²) along column k; for components, N(t; x, h² + S). */
 function marginalAt(k, step) {
   const weights = weightsAt(step);
   const atoms = columnOf(k);
@@ -69,7 +69,7 @@ function marginalAt(k, step) {
   return out;
 }
 
-/** p(s, t) = Σ w N(s; x, h²) N(t; y, h²): rows along the second column of the pair, as a picture has them. */
+/** p(s, t) = Σ w N(s; x, h²) N(t; y, h²): rows are along the second column of the pair, as in an image. */
 function jointAt(pair, step) {
   if (laws) return lawsAt(pair, step);
   const [k, j] = data.pairs[pair];
@@ -85,12 +85,12 @@ function jointAt(pair, step) {
   });
 }
 
-/** The same of components, whose bumps are oblique: no product of one along each column. */
+/** The same for components. Their densities are not products over the columns. */
 function lawsAt(pair, step) {
   const [k, j] = data.pairs[pair];
   const [[left, right, across, wide], [bottom, top, up, high]] = [data.pairAxes[k], data.pairAxes[j]];
   const [stepAcross, stepUp] = [(right - left) / (across - 1), (top - bottom) / (up - 1)];
-  const [finer, shorter] = [data.axes[k][3] / wide, data.axes[j][3] / high]; // of the units: the grid of pairs is coarser
+  const [finer, shorter] = [data.axes[k][3] / wide, data.axes[j][3] / high]; // in units of the coarser grid of pairs
   const out = Array.from({ length: up }, () => new Float64Array(across));
   weightsAt(step).forEach((weight, a) => {
     const [x, y] = [columnOf(k)[a], columnOf(j)[a]];
@@ -112,10 +112,10 @@ function lawsAt(pair, step) {
   return out;
 }
 
-/** The standard deviation of a component along a column, with the kernel's bump. */
+/** The standard deviation of a component along a column, including the kernel. */
 const deviationOf = (k, a) => data.axes[k][3] * Math.sqrt(varianceOf(k, a) + laws.bump[k]);
 
-/** The outline of a component over a pair of columns, one standard deviation of it and the kernel's bump; from the middles. */
+/** The outline of a component over a pair of columns: one standard deviation, including the kernel, relative to the middles. */
 function outline(pair, a, count = 48) {
   const [k, j] = data.pairs[pair];
   const [wide, high] = [data.axes[k][3], data.axes[j][3]];
@@ -129,7 +129,7 @@ function outline(pair, a, count = 48) {
   };
 }
 
-/** The same of all rows, from the file. */
+/** The density of all rows, from the file. */
 function fullJointOf(pair) {
   const count = data.pairAxes[0][2];
   const start = pair * count * count;

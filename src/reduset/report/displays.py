@@ -1,4 +1,4 @@
-"""Displays of a compression for matplotlib, in the style of scikit-learn; the numbers are those of `figures`."""
+"""Displays of a compression for matplotlib, in the style of scikit-learn. They draw the numbers of `figures`."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from reduset.report.figures import (
 )
 
 ACCENT, QUIET, SHADE = "#b23a22", "#5d646c", "#dcdfe3"
-LARGEST_AREA = 160.0  # of the marker of the largest weight, in points²
-LINE_OPACITY, FILL_OPACITY = 0.25, 0.3  # of the line of the smallest weight, and of the area of the largest
+LARGEST_AREA = 160.0  # area of the marker of the largest weight, in points²
+LINE_OPACITY, FILL_OPACITY = 0.25, 0.3  # line opacity of the smallest weight, and fill opacity of the largest
 KINDS = ("full", "small", "difference")
 
 
 class MatplotlibDisplay:
-    """Base of the displays, which have ``ax_`` and ``figure_`` once they are drawn."""
+    """Base class of the displays. After drawing, they have ``ax_`` and ``figure_``."""
 
     ax_: Any
     figure_: Any
@@ -72,12 +72,12 @@ class PathDisplay(MatplotlibDisplay):
 
     @classmethod
     def from_model(cls, model: Model) -> Self:
-        """Of a model."""
+        """The display of a model."""
         return cls(path_figure(model))
 
     @classmethod
     def from_compression(cls, compression: Compression) -> Self:
-        """Of a compression, which has no comparison with random rows."""
+        """The display of a compression, without a comparison with random rows."""
         return cls(path_figure(compression))
 
     def plot(self, ax: Any = None, **kw: Any) -> Self:
@@ -119,12 +119,12 @@ class ProfileDisplay(MatplotlibDisplay):
 
     @classmethod
     def from_model(cls, model: Model, step: int = -1) -> Self:
-        """Of a model; ``step`` of ``model.step_sizes``, by default the last. The nearest size with a profile is shown."""
+        """The display of a model, for the size with a profile nearest to a ``step`` of ``model.step_sizes``."""
         return cls(profile_figure(model, step))
 
     @classmethod
     def from_compression(cls, compression: Compression) -> Self:
-        """Of a compression."""
+        """The display of a compression."""
         return cls(profile_figure(compression))
 
     def plot(self, ax: Any = None, **kw: Any) -> Self:
@@ -148,7 +148,7 @@ class ProfileDisplay(MatplotlibDisplay):
                 label=f"at most {100 * shown.tol:.3g} % from bandwidth {shown.finest:.3g} on",
             )
         if shown.own is not None:
-            ax.plot(*([each] for each in shown.own), "o", color=line.get_color(), label="at the bandwidth of the kernel")
+            ax.plot(*([value] for value in shown.own), "o", color=line.get_color(), label="at the bandwidth of the kernel")
         ax.set(xscale="log", yscale="log", xlabel="bandwidth", ylabel="relative error")
         ax.set_ylim(top=1.3 * shown.highest)
         ax.legend()
@@ -168,12 +168,12 @@ class DensityDisplay(MatplotlibDisplay):
 
     @classmethod
     def from_model(cls, model: Model, columns: Any, step: int = -1) -> Self:
-        """Of a model: ``columns`` are one or two, by name or position; ``step`` of ``model.step_sizes``, by default the last."""
+        """The display of one or two ``columns`` of a model, by name or position, at a ``step`` of ``model.step_sizes``."""
         return cls(density_figure(model.portrait, model.at(step), model.columns, positions(columns, model.columns)))
 
     @classmethod
     def from_means(cls, full: KernelMean, small: SmallMean | Compression, columns: Any, names: Sequence[str] | None = None) -> Self:
-        """Of a mean and its compression; makes passes over all points of ``full``."""
+        """The display of a mean and its compression. It makes passes over all points of ``full``."""
         titles = column_names(names, full.dimension, "names")
         mean = small.mean if isinstance(small, Compression) else small
         return cls(density_figure(MarginalDensities.of(full), mean, titles, positions(columns, titles)))
@@ -184,7 +184,8 @@ class DensityDisplay(MatplotlibDisplay):
         Parameters
         ----------
         ax : matplotlib axes, optional
-        kind : "full", "small" or "difference", for two columns; along one column both densities are drawn
+        kind : "full", "small" or "difference", for two columns
+            Along one column, both densities are drawn.
         **kw : options of ``Axes.plot`` for the line of the atoms, for two columns of ``Axes.pcolormesh``
         """
         self._check(kind, KINDS)
@@ -197,13 +198,13 @@ class DensityDisplay(MatplotlibDisplay):
             ax.legend()
             return self._on(ax)
         values = getattr(shown, kind)
-        most = float(np.abs(shown.difference if kind == "difference" else shown.full).max())
-        looks = (
-            {"cmap": "RdBu_r", "vmin": -most, "vmax": most}
+        limit = float(np.abs(shown.difference if kind == "difference" else shown.full).max())
+        style = (
+            {"cmap": "RdBu_r", "vmin": -limit, "vmax": limit}
             if kind == "difference" or shown.signed
-            else {"cmap": "Blues", "vmin": 0.0, "vmax": most}
+            else {"cmap": "Blues", "vmin": 0.0, "vmax": limit}
         )
-        mesh = ax.pcolormesh(*shown.grids, values.T, **looks | {"shading": "gouraud"} | kw)
+        mesh = ax.pcolormesh(*shown.grids, values.T, **style | {"shading": "gouraud"} | kw)
         ax.figure.colorbar(mesh, ax=ax)
         ax.set_ylabel(shown.names[1])
         return self._on(ax)
@@ -211,9 +212,10 @@ class DensityDisplay(MatplotlibDisplay):
 
 @dataclass(eq=False, repr=False)
 class AtomsDisplay(MatplotlibDisplay):
-    """Atoms over two columns with areas proportional to weights, negative ones as rings; over one column by value and weight.
+    """Atoms over two columns, or over one column by value and weight. Areas are proportional to weights.
 
-    Components are ellipses of one standard deviation, opaque by weight; over one column, bars of one standard deviation.
+    Negative weights are rings. Components are ellipses of one standard deviation, with an opacity by weight. Over one column, they
+    are bars of one standard deviation.
 
     Parameters
     ----------
@@ -224,12 +226,12 @@ class AtomsDisplay(MatplotlibDisplay):
 
     @classmethod
     def from_model(cls, model: Model, columns: Any = (0, 1), step: int = -1) -> Self:
-        """Of a model: ``columns`` by name or position; ``step`` one of ``model.step_sizes``, by default the last."""
+        """The display of ``columns`` of a model, by name or position, at a ``step`` of ``model.step_sizes``."""
         return cls(atoms_figure(model.at(step), model.columns, positions(columns, model.columns)))
 
     @classmethod
     def from_mean(cls, mean: SmallMean | Compression, columns: Any = (0, 1), names: Sequence[str] | None = None) -> Self:
-        """Of a mean or a compression."""
+        """The display of a mean or a compression."""
         small = mean.mean if isinstance(mean, Compression) else mean
         titles = column_names(names, small.dimension, "names")
         return cls(atoms_figure(small, titles, positions(columns, titles)))
@@ -244,11 +246,11 @@ class AtomsDisplay(MatplotlibDisplay):
         colour = kw.pop("color", ACCENT)
         if shown.covariances is not None:
             ax.errorbar(x, y, xerr=np.sqrt(shown.covariances[:, 0, 0]), fmt="none", ecolor=colour, elinewidth=0.8, alpha=0.6)
-        for chosen, looks in (
+        for chosen, style in (
             (shown.weights >= 0, {"color": colour, "alpha": 0.6, "linewidths": 0.0}),
             (shown.weights < 0, {"facecolors": "none", "edgecolors": colour}),
         ):
-            ax.scatter(x[chosen], y[chosen], **{"s": np.maximum(LARGEST_AREA * shown.areas[chosen], 2.0)} | looks | kw)
+            ax.scatter(x[chosen], y[chosen], **{"s": np.maximum(LARGEST_AREA * shown.areas[chosen], 2.0)} | style | kw)
         ax.set(xlabel=shown.names[0], ylabel=shown.names[1] if len(shown.names) > 1 else "weight")
         return self._on(ax)
 
@@ -256,15 +258,15 @@ class AtomsDisplay(MatplotlibDisplay):
         EllipseCollection, to_rgba = ellipses()
         shown = self.figure
         values, vectors = np.linalg.eigh(covariances)
-        axis = vectors[:, :, 1]  # the longer one
+        axis = vectors[:, :, 1]  # the longer axis
         turned = np.degrees(np.arctan2(axis[:, 1], axis[:, 0]))
         shades = np.tile(to_rgba(kw.pop("color", ACCENT)), (len(values), 1))
         edges, faces = shades.copy(), shades.copy()
         edges[:, 3], faces[:, 3] = LINE_OPACITY + (1 - LINE_OPACITY) * np.sqrt(shown.areas), FILL_OPACITY * np.sqrt(shown.areas)
-        looks = {"facecolors": faces, "edgecolors": edges, "linewidths": 1.2, "linestyles": np.where(shown.weights < 0, "--", "-")}
+        style = {"facecolors": faces, "edgecolors": edges, "linewidths": 1.2, "linestyles": np.where(shown.weights < 0, "--", "-")}
         long, short = 2 * np.sqrt(values[:, 1]), 2 * np.sqrt(values[:, 0])
         drawn = EllipseCollection(
-            long, short, turned, units="xy", offsets=shown.places, offset_transform=ax.transData, **looks | kw
+            long, short, turned, units="xy", offsets=shown.places, offset_transform=ax.transData, **style | kw
         )
         ax.add_collection(drawn)
         reach = np.sqrt(covariances.diagonal(axis1=1, axis2=2))
@@ -276,17 +278,17 @@ class AtomsDisplay(MatplotlibDisplay):
 
 def positions(columns: Any, names: Sequence[str]) -> list[int]:
     """One or two different columns, by name or position, as positions."""
-    asked = [columns] if isinstance(columns, (str, int, np.integer)) else list(columns)
-    found = []
-    for column in asked:
+    requested = [columns] if isinstance(columns, (str, int, np.integer)) else list(columns)
+    numbers: list[int] = []
+    for column in requested:
         if isinstance(column, str):
             if column not in names:
                 raise ValueError(f"columns must be among {', '.join(map(repr, names[:12]))}; got {column!r}")
-            found.append(list(names).index(column))
+            numbers.append(list(names).index(column))
         elif isinstance(column, (int, np.integer)) and 0 <= column < len(names):
-            found.append(int(column))
+            numbers.append(int(column))
         else:
             raise ValueError(f"columns must be names, or positions from 0 to {len(names) - 1}; got {column!r}")
-    if len(found) not in (1, 2) or len(set(found)) != len(found):
-        raise ValueError(f"columns must be one, or two different ones; got {columns!r}")
-    return found
+    if len(numbers) not in (1, 2) or len(set(numbers)) != len(numbers):
+        raise ValueError(f"columns must be one column, or two different columns; got {columns!r}")
+    return numbers

@@ -1,12 +1,12 @@
-// The report of a test of drift: the distance against chance, the map of where, and the columns before and after.
+// The report of a test of drift: the distance and its null distribution, the map of the cells, and the columns before and after.
 
 const { cells, regions } = data;
 const count = cells.before.length;
 const places = unpacked(cells.places); // by columns
 const placeOf = (k, a) => places[k * count + a];
 const state = { x: data.pair[0], y: data.pair.length > 1 ? data.pair[1] : null };
-const TOLD_COLUMNS = 10; // in the label of a cell
-const REACH = 2; // standard deviations that the outline of a region shows
+const TOLD_COLUMNS = 10; // columns in the label of a cell
+const REACH = 2; // standard deviations of the outline of a region
 const change = cells.after.map((share, a) => share - cells.before[a]);
 const { most } = cells;
 const largest = Math.max(...cells.before, ...cells.after) || 1;
@@ -15,7 +15,7 @@ const note = (x, y, text, anchor, hue) => ({ x, y, yref: "paper", text, showarro
 
 function chanceFigure() {
   const { starts, width, shares, seen, usual } = data.chance;
-  const end = Math.max(starts.at(-1) + width, 1.06 * seen, 1.45 * usual); // the level has its name on its right
+  const end = Math.max(starts.at(-1) + width, 1.06 * seen, 1.45 * usual); // space for the label on the right of the line
   const side = (x) => (x > 0.6 * end ? "right" : "left");
   const gap = (x) => x + (side(x) === "left" ? 0.008 : -0.008) * end;
   return {
@@ -62,7 +62,7 @@ function cellLabel(a) {
   return [`<b>${sign} ${percent(Math.abs(change[a]))} of all rows</b>`, `${percent(cells.before[a])} before, ${percent(cells.after[a])} now`, ...lines].join("<br>");
 }
 
-/** The outline of a region, some standard deviations around its centre; along one column a bar of that length. */
+/** The outline of a region, in standard deviations around its centre. Along one column, a bar of this length. */
 function outline({ centre, extent }, turns = 64) {
   const at = (k) => [centre[k], REACH * extent[k]];
   const [[x, wide], [y, high]] = [at(state.x), state.y === null ? [0, 0] : at(state.y)];
@@ -84,7 +84,7 @@ function mapFigure() {
   }];
   regions.forEach((region, k) => {
     const gained = region.after > region.before;
-    const told = region.columns.length === 0 || region.columns.some((each) => each === state.x || each === state.y); // by these columns
+    const told = region.columns.length === 0 || region.columns.some((each) => each === state.x || each === state.y); // defined by these columns
     traces.push({ name: "region", mode: "lines", showlegend: false, hoverinfo: "skip", ...outline(region), opacity: told ? 1 : 0.4, line: { color: colour("ink"), width: told ? 1.8 : 1, dash: gained ? "solid" : "dot" } });
     traces.push({
       name: "centre", mode: "markers+text", showlegend: false, x: [region.centre[state.x]], y: [alone ? 0 : region.centre[state.y]], text: [`<b>${k + 1}</b>`], textposition: "top right", textfont: { color: colour("ink"), size: 14 },
@@ -109,7 +109,7 @@ function mapFigure() {
 
 const said = (value) => digits(value, 4);
 
-/** A column of few values as bars side by side; the last one is all other values, if there are any. */
+/** A column of listed values as bars next to each other. The last bar is all other values, if they occur. */
 function valuesFigure({ values, before, after }) {
   const others = before.at(-1) + after.at(-1) > 0;
   const kept = others ? before.length : values.length;
@@ -123,7 +123,7 @@ function valuesFigure({ values, before, after }) {
   return { traces: [bars(before, "before", "shade"), bars(after, "now", "accent")], xaxis: axis("", { tickvals: ticks, ticktext: ticks.map((k) => titles[k]), showgrid: false, tickangle: 0 }), bargap: 0.25, bargroupgap: 0.05 };
 }
 
-/** A column of many values as steps; at either end what lies beyond. */
+/** A column of many values as steps. The bars at both ends have all values beyond. */
 function stepsFigure({ edges, before, after }) {
   const width = edges[1] - edges[0];
   const ends = [edges[0] - width, ...edges, edges.at(-1) + width];

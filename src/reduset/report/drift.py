@@ -1,4 +1,4 @@
-"""Reports of drift: of a test (verdict, distance, regions, columns), and of a monitor (statistic over the rows, alarms, files)."""
+"""Reports of drift: tests (verdict, distance, regions, columns), and monitors (statistic over the rows, alarms, files)."""
 
 from __future__ import annotations
 
@@ -39,20 +39,20 @@ from reduset.report.page import (
 from reduset.report.words import Card, count, p_told, percent, plain
 
 MAX_VALUES = 100_000  # coordinates of cells in the file
-PICTURED = 60  # columns that have a figure
+PICTURED = 60  # columns with a figure
 LISTED = 400  # rows of a table
 NAMED, SHORT, FULL = 18, 20, 1000  # characters of a name in a box, in the table of regions, and on hover
 FILE_NAME = 60  # characters
 BARS = 36
 STATISTICS = (
     "Left: the distribution of the distance without drift (bars) and the distance of the new rows (line). Right: each statistic "
-    "relative to its 95 % quantile without drift; the p-value combines all of them. Circles are the maximum mean discrepancy (MMD) "
-    "at a bandwidth. Diamonds are standardised: each principal component is divided by its variance plus λ times the largest "
-    "variance, so that a small λ gives weight to directions of small variance."
+    "relative to its 95 % quantile without drift. The p-value combines all statistics. Circles are the maximum mean discrepancy "
+    "(MMD) at a bandwidth. Diamonds are standardised: each principal component is divided by its variance plus λ times the largest "
+    "variance. A small λ gives weight to directions of small variance."
 )
 COLUMNS = (
-    "Columns with the smallest p-values come first. Grey is the reference, the red line the new rows. The bars at both ends hold "
-    "all rows beyond them."
+    "Columns with the smallest p-values come first. Grey is the reference, and the red line the new rows. The bars at both ends "
+    "have all rows beyond the axis."
 )
 
 
@@ -61,9 +61,9 @@ def write_drift(path: _archive.Path_, result: DriftResult, *, about: Mapping[str
 
     Parameters
     ----------
-    path : where to, usually with the ending .html
-    result : DriftResult, of `DriftTest.test` or `two_sample`
-    about : plain values to show with it: "command", "sources", "notes", "versions", and any others
+    path : The HTML file.
+    result : DriftResult of `DriftTest.test` or `two_sample`.
+    about : Plain values to show: "command", "sources", "notes", "versions", and any others.
     """
     shown = drift_figure(result)
     answer = "Drift" if result.drift else "No drift"
@@ -119,10 +119,10 @@ def _cards(shown: DriftFigure) -> list[Card]:
 def _meaning(result: DriftResult) -> str:
     rows = f"{count(result.n_samples, 'new row')} were compared with {count(result.n_reference, 'row')} of the reference."
     if result.drift:
-        return f"{rows} Without drift, so large a difference has a probability below {percent(result.alpha)}."
+        return f"{rows} Without drift, a difference of this size has a probability below {percent(result.alpha)}."
     return (
         f"{rows} A difference is significant if its probability without drift is below {percent(result.alpha)}. Small changes may "
-        "not be detected; the smallest detectable ones are at the end."
+        "not be detected. The smallest detectable changes are at the end."
     )
 
 
@@ -249,7 +249,7 @@ class Alarm:
 
 @dataclass(frozen=True)
 class WatchedFile:
-    """A file that a monitor has read: the number of its first row among all rows, its rows, and the largest statistic."""
+    """A file that a monitor has read: the number of its first row among all rows, its number of rows, and the largest statistic."""
 
     name: str
     first: int
@@ -270,12 +270,12 @@ def write_watch(
 
     Parameters
     ----------
-    path : where to, usually with the ending .html
+    path : The HTML file.
     monitor : DriftMonitor
-    files : the files it has read, in order; may be omitted
-    alarms : all alarms, if the monitor was reset after some; by default its own
-    history : "row" and "statistic" over all rows, if the monitor was reset; by default its own
-    about : plain values to show with it: "command", "sources", "notes", "versions", and any others
+    files : Optional. The files that it has read, in order.
+    alarms : All alarms, needed if the monitor was reset. By default, the alarm of the monitor.
+    history : "row" and "statistic" over all rows, needed if the monitor was reset
+    about : Plain values to show: "command", "sources", "notes", "versions", and any others.
     """
     if alarms is None:
         alarms = [] if monitor.alarmed_at_ is None else [Alarm(int(monitor.alarmed_at_), monitor.since_)]
@@ -292,8 +292,8 @@ def write_watch(
         ],
     }
     text = (
-        "The statistic is the largest difference of any window of recent rows from the reference. It raises an alarm at 1; without "
-        f"drift there is one false alarm in {count(monitor.ert)} rows on average."
+        "The statistic is the largest difference of any window of recent rows from the reference. It raises an alarm at 1. Without "
+        f"drift, one false alarm occurs in {count(monitor.ert)} rows on average."
     )
     write_page(
         path,
@@ -313,12 +313,12 @@ def write_watch(
 
 
 def _watch_cards(monitor: Any, rows: int, files: Sequence[WatchedFile], alarms: Sequence[Alarm], highest: float) -> list[Card]:
-    watched = Card("Watched", count(rows), "Rows, in the order of their arrival.")
+    watched = Card("Rows watched", count(rows), "In the order of their arrival.")
     level = Card("Largest statistic", f"{highest:.2f}", "An alarm is raised at 1.")
     if not alarms:
         return [watched, level, Card("False alarms", f"1 in {count(monitor.ert)}", "Rows, on average, without drift.")]
     first = alarms[0]
-    third = Card("Alarms", count(len(alarms)), "The figures here are those of the first.") if len(alarms) > 1 else level
+    third = Card("Alarms", count(len(alarms)), "The start and the delay are of the first alarm.") if len(alarms) > 1 else level
     if first.since is None:
         return [watched, Card("Alarm at row", f"{first.row:,}", "The start of the change is unknown."), third]
     row, low, high = first.since
@@ -343,7 +343,7 @@ def _alarm_table(alarms: Sequence[Alarm]) -> Markup:
 
 def _file_table(files: Sequence[WatchedFile]) -> Markup:
     if not files:
-        return sentence("The rows came from no files.")
+        return sentence("The rows did not come from files.")
     rows = [
         [named(each.name, FILE_NAME), f"{each.first:,}", f"{each.rows:,}", f"{max(each.highest, 0.0):.2f}"]
         for each in files[:LISTED]

@@ -1,7 +1,7 @@
 """The numbers of the figures of a drift test, for the report and for a display for matplotlib.
 
-A column is shown as proportions in bars of equal width. The reference has finer bins, whose proportions are spread evenly between
-their ends. One more bar at each end holds all rows beyond.
+A column is shown as proportions in bars of equal width. The reference has finer bins, and their proportions are spread evenly
+between their ends. One more bar at each end has all rows beyond.
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ from reduset.drift.words import distances_by_chance
 from reduset.report.displays import ACCENT, QUIET, SHADE, MatplotlibDisplay, positions
 
 BARS = 32
-ENDS = (0.005, 0.995)  # quantiles of both samples, between which a column is shown
+ENDS = (0.005, 0.995)  # quantiles of both samples at the ends of the axis of a column
 MAX_REACH = 4.0  # distance of the ends of a figure from the quartiles, in interquartile ranges
 CONFIDENCE = 0.95
-FULL_COLOUR = 6.0  # standard deviations of sampling variation of a cell, at which the strongest colour begins at the earliest
+FULL_COLOUR = 6.0  # smallest change with the strongest colour, in standard deviations of the sampling variation of a cell
 KINDS = ("map", "column", "columns", "chance")
-LARGEST_AREA = 260.0  # of the marker of the largest cell, in points²
+LARGEST_AREA = 260.0  # area of the marker of the largest cell, in points²
 DEVIATIONS = 2.0  # from the centre of a region to its outline
 TURNS = 65  # points of an outline
-RANKED = 20  # columns in a figure of all
-SMALLEST_P = 1e-16  # that is drawn
+RANKED = 20  # columns in the figure of all columns
+SMALLEST_P = 1e-16  # smaller p-values are drawn at this one
 
 
 @dataclass(frozen=True)
 class Look:
-    """One of the statistics: its bandwidth, and the distance relative to the null hypothesis.
+    """One of the statistics: its bandwidth, and the distance relative to the null distribution.
 
     Attributes
     ----------
-    width : the bandwidth, in units of the columns' spreads
-    ridge : λ of a standardised statistic, in which each principal component is divided by its variance plus λ times the largest
-        one; None for the plain maximum mean discrepancy
-    ratio : the distance relative to its 95 % quantile under the null hypothesis
+    width : Bandwidth, in units of the columns' spreads.
+    ridge : The λ of a standardised statistic; None for the plain maximum mean discrepancy.
+        Each principal component is divided by its variance plus λ times the largest variance.
+    ratio : Distance relative to its 95 % quantile under the null hypothesis.
     """
 
     width: float
@@ -59,11 +59,12 @@ class ColumnFigure:
 
     Attributes
     ----------
-    change : the result of its test
-    position : of the column among all
-    edges : (b + 1,) of equally wide bars; None for a column of few values
-    values : (b,) these values; None for other columns
-    before, after : proportions of the rows; (b + 2,) with those beyond the ends first and last, (b + 1,) with all others last
+    change : Result of its test.
+    position : Position of the column among all columns.
+    edges : (b + 1,) ends of equally wide bars; None for a column with a list of values
+    values : (b,) the listed values; None for other columns
+    before, after : Proportions of the rows. With edges (b + 2,): rows beyond the ends are first and last.
+        With values (b + 1,): all other values are last.
     """
 
     change: ColumnChange
@@ -81,13 +82,13 @@ class DriftFigure:
     Attributes
     ----------
     result : DriftResult
-    names : of the d columns
-    seen, by_chance : the distance, and (B,) its distribution under the null hypothesis
-    looks : all statistics
-    places : (m, d) of the cells: the means of their rows in the sample that has more
+    names : Names of the d columns.
+    seen, by_chance : The distance, and (B,) its distribution under the null hypothesis.
+    looks : All statistics.
+    places : (m, d) centres of the cells, the means of their rows in the sample with more rows
     before, after : (m,) proportions of the rows in the cells
-    regions : that gained or lost rows
-    columns : all, by p-value
+    regions : Regions that gained or lost rows.
+    columns : All columns, by p-value.
     """
 
     result: DriftResult
@@ -103,28 +104,28 @@ class DriftFigure:
 
     @property
     def change(self) -> Array:
-        """(m,) what each cell gained or lost."""
+        """(m,) the proportion of rows that each cell gained or lost."""
         return self.after - self.before
 
     @property
     def most(self) -> float:
-        """The change of the strongest colour: the largest, and at least a multiple of the sampling variation."""
-        both = (self.before + self.after) / 2
-        noise = sum(1 / each for each in self.result.comparison.rows)
-        return float(max(np.abs(self.change).max(), FULL_COLOUR * np.sqrt((both * (1 - both)).max() * noise)))
+        """The change with the strongest colour: the largest change, and at least a multiple of the sampling variation."""
+        mean = (self.before + self.after) / 2
+        noise = sum(1 / n for n in self.result.comparison.rows)
+        return float(max(np.abs(self.change).max(), FULL_COLOUR * np.sqrt((mean * (1 - mean)).max() * noise)))
 
     @property
     def pair(self) -> tuple[int, ...]:
-        """The two columns of the map: those of the first region, then those of the smallest p-values."""
+        """The two columns of the map: the columns of the first region, then the columns with the smallest p-values."""
         first = [self.names.index(name) for region in self.regions[:1] for name in region.columns]
         ranked = dict.fromkeys([*first, *(each.position for each in self.columns)])
         return tuple(sorted(list(ranked)[:2])) if len(self.names) > 1 else (0,)
 
 
 def drift_figure(result: DriftResult) -> DriftFigure:
-    """Of a result."""
+    """The figure of a result."""
     if not isinstance(result, DriftResult):
-        raise TypeError(f"result must be a DriftResult, got {type(result).__name__}; it is what DriftTest.test returns")
+        raise TypeError(f"result must be a DriftResult, got {type(result).__name__}; give the result of DriftTest.test")
     seen = result.comparison
     names = tuple(map(str, seen.names))
     columns = []
@@ -146,11 +147,11 @@ def drift_figure(result: DriftResult) -> DriftFigure:
 
 
 def _places(atoms: Array, before: Cells, after: Cells) -> Array:
-    """(m, d) means of the rows of each cell: rows far outside are nearest to an atom at the edge, but not close to it."""
+    """(m, d) means of the rows of each cell. Outliers are nearest to an atom at the edge, but not close to it."""
     gained = (after.shares > before.shares)[:, None]
-    shares = np.where(gained[:, 0], after.shares, before.shares)[:, None]
+    proportions = np.where(gained[:, 0], after.shares, before.shares)[:, None]
     sums = np.where(gained, after.by_cell()[0], before.by_cell()[0])
-    return np.where(shares > 0, sums / np.where(shares > 0, shares, 1.0), atoms)
+    return np.where(proportions > 0, sums / np.where(proportions > 0, proportions, 1.0), atoms)
 
 
 def _looks(features: FeatureMap, difference: Array, drawn: Array) -> tuple[Look, ...]:
@@ -158,19 +159,19 @@ def _looks(features: FeatureMap, difference: Array, drawn: Array) -> tuple[Look,
     usual = np.quantile(kernel.values(features, drawn), CONFIDENCE, axis=0)
     ratios = np.sqrt(kernel.values(features, difference) / np.maximum(usual, np.finfo(float).tiny))
     widths = dict(zip(features.octaves, features.bandwidths.tolist(), strict=True))
-    found = zip(kernel.forms(features), ratios.tolist(), strict=True)
-    return tuple(Look(widths[octave], ridge, ratio) for (octave, ridge, _), ratio in found)
+    forms = zip(kernel.forms(features), ratios.tolist(), strict=True)
+    return tuple(Look(widths[octave], ridge, ratio) for (octave, ridge, _), ratio in forms)
 
 
 def column_figure(change: ColumnChange, k: int, bins: ColumnBins, before: Array, after: Array) -> ColumnFigure:
-    """Column k from the proportions of its bins: below, at and between edges in turn."""
+    """The figure of column k from the proportions of its bins: below, at and between edges in turn."""
     edges = bins.edges[k]
     if bins.listed[k]:
-        shares = (np.append(each[1::2], each[::2].sum()) for each in (before, after))
-        return ColumnFigure(change, k, None, edges, *shares)
-    places = _bar_ends(bins, k, (before + after) / 2)
-    shares = (_rebinned(edges, each, places) for each in (before, after))
-    return ColumnFigure(change, k, places, None, *shares)
+        listed = (np.append(part[1::2], part[::2].sum()) for part in (before, after))
+        return ColumnFigure(change, k, None, edges, *listed)
+    ends = _bar_ends(bins, k, (before + after) / 2)
+    rebinned = (_rebinned(edges, part, ends) for part in (before, after))
+    return ColumnFigure(change, k, ends, None, *rebinned)
 
 
 def _bar_ends(bins: ColumnBins, k: int, both: Array) -> Array:
@@ -184,18 +185,18 @@ def _bar_ends(bins: ColumnBins, k: int, both: Array) -> Array:
     return np.linspace(low, high, BARS + 1)
 
 
-def _rebinned(edges: Array, shares: Array, places: Array) -> Array:
-    """(b + 2,) the proportions below, between and above the places, spread evenly inside each bin.
+def _rebinned(edges: Array, proportions: Array, ends: Array) -> Array:
+    """(b + 2,) the proportions below, between and above the new ends, spread evenly inside each bin.
 
-    Rows below the first edge and above the last count as beyond.
+    Rows below the first edge and above the last edge are beyond the ends.
     """
-    ends = np.cumsum(shares)
+    total = np.cumsum(proportions)
     # the distribution function jumps at an edge, so each edge occurs twice: before and after the jump
-    grid, distribution = np.repeat(edges, 2), ends[:-1]
-    below = np.interp(places, grid, distribution, left=0.0, right=float(ends[-1]))
-    below[places >= edges[-1]] = ends[-2]
-    below[places <= edges[0]] = ends[0]
-    return np.diff(np.concatenate([[0.0], below, [ends[-1]]]))
+    grid, distribution = np.repeat(edges, 2), total[:-1]
+    below = np.interp(ends, grid, distribution, left=0.0, right=float(total[-1]))
+    below[ends >= edges[-1]] = total[-2]
+    below[ends <= edges[0]] = total[0]
+    return np.diff(np.concatenate([[0.0], below, [total[-1]]]))
 
 
 @dataclass(eq=False, repr=False)
@@ -205,7 +206,7 @@ class DriftDisplay(MatplotlibDisplay):
     Parameters
     ----------
     figure : DriftFigure
-    columns : one or two positions of columns, those of the map
+    columns : One or two positions of columns for the map.
 
     Examples
     --------
@@ -224,7 +225,7 @@ class DriftDisplay(MatplotlibDisplay):
 
     @classmethod
     def from_result(cls, result: DriftResult, columns: Any = None) -> Self:
-        """Of a result of `DriftTest.test`; ``columns`` are one or two, by name or position, by default those that changed most."""
+        """The display of a result of `DriftTest.test`. ``columns`` are one or two, by default the columns that changed most."""
         shown = drift_figure(result)
         return cls(shown, list(shown.pair) if columns is None else positions(columns, shown.names))
 
@@ -234,10 +235,12 @@ class DriftDisplay(MatplotlibDisplay):
         Parameters
         ----------
         ax : matplotlib axes, optional
-        kind : "map", cells and regions that gained (red) or lost rows (blue); "column", the first of the columns before and now;
-            "columns", all columns by p-value; "chance", the distance and its distribution without drift
-        **kw : options of ``Axes.scatter`` for the map, ``Axes.stairs`` or ``Axes.bar`` for a column, ``Axes.barh`` for all columns,
-            ``Axes.hist`` for the distribution
+        kind : "map", "column", "columns" or "chance"
+            "map" draws cells and regions that gained (red) or lost rows (blue). "column" draws the first of the columns before and
+            now, and "columns" all columns by p-value. "chance" draws the distance and its distribution without drift.
+        **kw : options of matplotlib
+            ``Axes.scatter`` for the map, ``Axes.stairs`` or ``Axes.bar`` for a column, ``Axes.barh`` for all columns, and
+            ``Axes.hist`` for the distribution.
         """
         self._check(kind, KINDS)
         ax = axes(ax)
@@ -250,7 +253,7 @@ class DriftDisplay(MatplotlibDisplay):
         larger = np.maximum(shown.before, shown.after)
         order = np.argsort(-larger, kind="stable")
         y = shown.places[order, pair[1]] if len(pair) > 1 else shown.change[order]
-        looks = {
+        style = {
             "c": shown.change[order],
             "s": np.maximum(LARGEST_AREA * larger[order] / max(float(larger.max()), 1e-300), 3.0),
             "cmap": "RdBu_r",
@@ -259,7 +262,7 @@ class DriftDisplay(MatplotlibDisplay):
             "edgecolors": QUIET,
             "linewidths": 0.5,
         }
-        cells = ax.scatter(shown.places[order, pair[0]], y, **looks | kw)
+        cells = ax.scatter(shown.places[order, pair[0]], y, **style | kw)
         ax.figure.colorbar(cells, ax=ax, label="proportion of rows gained or lost")
         turns = np.linspace(0.0, 2 * np.pi, TURNS)
         for number, region in enumerate(shown.regions, 1):
@@ -279,15 +282,15 @@ class DriftDisplay(MatplotlibDisplay):
 
     def _columns(self, ax: Any, kw: dict[str, Any]) -> None:
         ranked, alpha = self.figure.columns[:RANKED], self.figure.result.alpha
-        sure = np.asarray([-np.log10(max(each.change.p_value, SMALLEST_P)) for each in ranked])
+        logs = np.asarray([-np.log10(max(each.change.p_value, SMALLEST_P)) for each in ranked])
         colours = [ACCENT if each.change.p_value <= alpha else SHADE for each in ranked]
-        places = np.arange(len(ranked))
-        ax.barh(places, sure, **{"color": colours} | kw)
+        heights = np.arange(len(ranked))
+        ax.barh(heights, logs, **{"color": colours} | kw)
         ax.axvline(-np.log10(alpha), color=QUIET, linestyle="--", linewidth=1)
-        ax.set_yticks(places, [_plain(each.change.name) for each in ranked])
-        for place, length, each in zip(places, sure, ranked, strict=True):
+        ax.set_yticks(heights, [_plain(each.change.name) for each in ranked])
+        for height, length, each in zip(heights, logs, ranked, strict=True):
             if each.change.p_value <= alpha:
-                ax.annotate(each.change.direction, (length, place), xytext=(4, 0), textcoords="offset points", va="center")
+                ax.annotate(each.change.direction, (length, height), xytext=(4, 0), textcoords="offset points", va="center")
         ax.invert_yaxis()
         ax.margins(x=0.45)
         ax.set_xlim(left=0)
@@ -313,16 +316,16 @@ def _steps(ax: Any, each: ColumnFigure, kw: dict[str, Any]) -> None:
 
 
 def _bars(ax: Any, each: ColumnFigure, kw: dict[str, Any]) -> None:
-    """Proportions of few values next to each other; the last bar is all others, if there are any."""
+    """Proportions of listed values next to each other. The last bar is all other values, if they occur."""
     values = np.asarray(each.values)
     kept = len(values) + (each.before[-1] + each.after[-1] > 0)
-    places, titles = np.arange(kept), [*(f"{value:.4g}" for value in values), "other"][:kept]
-    ax.bar(places - 0.2, each.before[:kept], 0.4, color=SHADE, label="before")
-    ax.bar(places + 0.2, each.after[:kept], 0.4, **{"color": ACCENT, "label": "now"} | kw)
+    x, titles = np.arange(kept), [*(f"{value:.4g}" for value in values), "other"][:kept]
+    ax.bar(x - 0.2, each.before[:kept], 0.4, color=SHADE, label="before")
+    ax.bar(x + 0.2, each.after[:kept], 0.4, **{"color": ACCENT, "label": "now"} | kw)
     every = -(-kept // 12)
-    ax.set_xticks(places[::every], titles[::every])
+    ax.set_xticks(x[::every], titles[::every])
 
 
 def _plain(name: str) -> str:
-    """A name for matplotlib, in which dollars begin no formula."""
+    """A name for matplotlib, with escaped dollar signs."""
     return shortened(printable(name)).replace("$", r"\$")

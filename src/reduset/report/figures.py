@@ -1,8 +1,8 @@
-"""The numbers of the figures of a compression, once: the report embeds them, the displays draw them.
+"""The numbers of the figures of a compression. The report embeds them, and the displays draw them.
 
-A path is thinned to sizes that a screen can tell apart. The error of m random rows is a/√m (`Model.subsample_errors`), so that
-(a/error)² random rows have the error of the atoms. The error at every scale is compared with that of as many random rows, and with
-the sampling error of the rows themselves.
+A path is thinned to sizes that differ on a screen. The error of m random rows is a/√m (`Model.subsample_errors`), so (a/error)²
+random rows have the error of the atoms. The error at every scale is compared with random rows in the same number, and with the
+sampling error of all rows.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ class PathFigure:
 
     Attributes
     ----------
-    sizes, errors : (k,) relative errors of nested sizes
-    random_sizes, random_errors : (r,) errors of random rows; None if they are not defined
-    size, error, interval : of the compression itself
-    bound : the a-priori bound, relative to ‖f‖; None if there is none
-    alike : the number of random rows with the same error; None if it is not defined
+    sizes, errors : (k,) nested sizes and their relative errors
+    random_sizes, random_errors : (r,) numbers of random rows and their errors; None if not defined
+    size, error, interval : Size, error and confidence interval of the compression.
+    bound : A-priori bound, relative to ‖f‖; None if not defined.
+    alike : Number of random rows with the same error; None if not defined.
     piece : "atom" or "component"
-    bandwidth : of the kernel, at which the errors hold; None for a kernel without one
+    bandwidth : Bandwidth of the kernel, at which the errors hold; None for a kernel without a bandwidth.
     """
 
     sizes: NDArray[np.int64]
@@ -54,7 +54,7 @@ class PathFigure:
 
 
 def path_figure(source: Model | Compression) -> PathFigure:
-    """Of a model, or of a compression, which has no comparison with random rows."""
+    """The figure of a model, or of a compression without a comparison with random rows."""
     path: Path = source.path
     shown = np.unique(np.geomspace(1, len(path.sizes), PATH_POINTS).round().astype(np.int64)) - 1
     certificate, size = source.certificate, source.size
@@ -87,16 +87,16 @@ class ProfileFigure:
 
     Attributes
     ----------
-    size : number of atoms
+    size : Number of atoms.
     bandwidths : (k,) from large to small
-    errors, low, high : (k,) relative errors and the ends of their intervals; NaN up to rounding
-    random_rows : (k,) errors of as many random rows; NaN if they are not defined
-    noise : (k,) sampling errors of all rows; NaN if they are not defined
-    tol : the tolerance
-    finest : the smallest bandwidth at which, and at all larger ones, the error is certified within ``tol``; None for none
-    random_finest, noise_finest : the same for as many random rows, and for the sampling error
-    own : the bandwidth of the kernel, and the error there; None if it is ``finest``
-    confidence : of the simultaneous intervals
+    errors, low, high : (k,) relative errors and the ends of their intervals; NaN for errors of rounding size
+    random_rows : (k,) errors of ``size`` random rows; NaN if not defined
+    noise : (k,) sampling errors of all rows; NaN if not defined
+    tol : Tolerance of the resolution.
+    finest : Smallest bandwidth with an error certified within ``tol``, there and at all larger bandwidths. None if there is none.
+    random_finest, noise_finest : The same for random rows, and for the sampling error.
+    own : Bandwidth of the kernel and its error; None if it equals ``finest``.
+    confidence : Level of the simultaneous intervals.
     piece : "atom", "component" or "sketch row"
     """
 
@@ -123,7 +123,7 @@ class ProfileFigure:
 
 
 def profile_figure(source: Model | Compression, step: int = -1) -> ProfileFigure:
-    """Of a compression, or of a model at one of its ``step_sizes``."""
+    """The figure of a compression, or of a model at one of its ``step_sizes``."""
     if isinstance(source, Model):
         profile, signed = source.profile(step), source.total is None
         size = int(source.profiles.sizes[source.profiles.nearest(int(source.step_sizes[step]))])
@@ -138,7 +138,7 @@ def profile_figure(source: Model | Compression, step: int = -1) -> ProfileFigure
 
 
 def drawn_profile(profile: ErrorProfile, size: int, tol: float, width: float, piece: str, signed: bool = False) -> ProfileFigure:
-    """The profile of a size, with the error at the bandwidth ``width`` if it is one of the profile."""
+    """The figure of a profile, with the error at the bandwidth ``width`` if it is in the profile."""
     widths = profile.bandwidths
     position = np.flatnonzero(np.isclose(widths, width, rtol=1e-9))
     drawn, noise = (np.where((curve > 0) & ~np.array(signed), curve, np.nan) for curve in (profile.random_rows, profile.noise))
@@ -157,8 +157,8 @@ def drawn_profile(profile: ErrorProfile, size: int, tol: float, width: float, pi
 def wide_columns(model: Model) -> list[str]:
     """Columns along which a Gaussian kernel has one mode for any rows: their range is at most two bandwidths.
 
-    With rows on an interval of length 2h, (log p)″ = −1/h² + Var(x | t)/h⁴ ≤ 0, because no variance there is above h². The range is
-    that of the grid of the portrait, which contains the bulk of the rows.
+    With rows on an interval of length 2h, (log p)″ = −1/h² + Var(x | t)/h⁴ ≤ 0, because the variance on it is at most h². The range
+    is the range of the grid of the marginal densities, which contains the bulk of the rows.
     """
     portrait = model.portrait
     if not isinstance(model.mean.kernel, Gaussian):
@@ -174,11 +174,11 @@ class AtomsFigure:
 
     Attributes
     ----------
-    places : (m, 2), or (m, 1)
-    weights : (m,)
-    areas : (m,) of the markers, the largest 1
-    names : of the columns
-    covariances : (m, 2, 2), or (m, 1, 1), of components, that of the kernel included; None for atoms
+    places : (m, 2) or (m, 1) coordinates
+    weights : (m,) weights
+    areas : (m,) areas of the markers, relative to the largest
+    names : Names of the columns.
+    covariances : (m, 2, 2) or (m, 1, 1) covariances of components, including the kernel; None for atoms
     """
 
     places: Array
@@ -206,9 +206,9 @@ class DensityFigure:
 
     Attributes
     ----------
-    grids : one (G,), or two (g,)
-    full, small : (G,) or (g, g), the first column along the first axis
-    names : of the columns
+    grids : one grid (G,), or two (g,)
+    full, small : (G,) or (g, g) densities, with the first column along the first axis
+    names : Names of the columns.
     piece : "atom" or "component"
     """
 
@@ -236,13 +236,13 @@ def density_figure(portrait: MarginalDensities, small: SmallMean, names: Sequenc
     if len(chosen) == 1:
         k = chosen[0]
         if k >= len(portrait.grids):
-            raise ValueError(f"columns must be among the first {len(portrait.grids)}, which the portrait has; got {k}")
+            raise ValueError(f"columns must be among the first {len(portrait.grids)}, which have marginal densities; got {k}")
         return DensityFigure((portrait.grids[k],), portrait.marginals[k], portrait.marginals_of(small)[k], titles, noun(small))
     position = np.flatnonzero((portrait.pairs == sorted(chosen)).all(axis=1))
     if len(chosen) != 2 or not len(position):
         raise ValueError(
-            f"columns must be one, or two different ones among the first {len(portrait.pair_grids)}, of which the portrait has "
-            f"pairs; got {list(titles)}"
+            f"columns must be one column, or two different ones among the first {len(portrait.pair_grids)}, which have joint "
+            f"densities; got {list(titles)}"
         )
     full, joint = portrait.joint[position[0]], portrait.joint_of(small)[position[0]]
     if chosen[0] > chosen[1]:

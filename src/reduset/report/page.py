@@ -1,9 +1,9 @@
-"""Reports: one HTML file that needs nothing else, made of blocks (titles, sentences, cards, figures, choices, tables).
+"""Reports: self-contained HTML files, made of blocks (titles, sentences, cards, figures, choices, tables).
 
-A block is a function that returns markup; every text is escaped when it is put into one. A new block is one function here.
+A block is a function that returns markup. It escapes every text. Each kind of block is one function here.
 
-Numbers and names for scripts are JSON in which no character could end the element around them. A Content-Security-Policy allows
-only the scripts of the report (by SHA-256) and forbids every request.
+Numbers and names for scripts are JSON, with escaped characters so that they cannot end the element around them. A
+Content-Security-Policy allows only the scripts of the report (by SHA-256) and forbids every request.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from reduset._describe import shortened
 from reduset._messages import printable
 from reduset.report.words import Card, count, plain
 
-LONG, LONG_TITLE = 40, 24  # characters of a cell, and of a column title, that are shown
-DRAWN_AT_ONCE = 12  # figures of columns; the others are drawn when they are unfolded
+LONG, LONG_TITLE = 40, 24  # shown characters of a cell, and of a column title
+DRAWN_AT_ONCE = 12  # figures of columns; further ones are drawn when they are unfolded
 VERSIONED = ("reduset", "numpy", "scipy", "scikit-learn", "numba", "plotly")
 POLICY = "default-src 'none'; script-src {}; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'"
 ORIGIN = {"command": "Command", "sources": "Sources", "notes": "Notes", "versions": "Versions"}
@@ -38,17 +38,17 @@ LABELS = {"selection": "Atoms chosen by", "weighting": "Weights", "reached": "Go
 
 
 class Markup(str):
-    """Text that is HTML already; any other is escaped when it is put into a page."""
+    """HTML text. Other text is escaped when it is inserted."""
 
 
 def markup(template: str, **parts: Any) -> Markup:
-    """A template with its ``$parts`` filled in, escaped unless they are markup."""
+    """A template with its ``$parts`` replaced. Parts are escaped unless they are markup."""
     escaped = {name: part if isinstance(part, Markup) else html.escape(printable(part, lines=True)) for name, part in parts.items()}
     return Markup(Template(template).substitute(escaped))
 
 
 def joined(parts: Iterable[Markup], between: str = "") -> Markup:
-    """One after the other."""
+    """The parts in sequence."""
     return Markup(between.join(parts))
 
 
@@ -99,27 +99,27 @@ def cards(shown: Iterable[Card]) -> Markup:
 
 
 def sentence(text: Any, kind: str = "", name: str = "") -> Markup:
-    """A paragraph; one with a name may be empty, for a script to fill."""
+    """A paragraph. With a name, it may be empty, and a script writes its text."""
     return markup("<p$kind$name>$text</p>", kind=_attribute("class", kind), name=_attribute("id", name), text=text)
 
 
 def aside(text: Any = "", name: str = "") -> Markup:
-    """A paragraph in small letters; nothing if it has neither text nor a name."""
+    """A paragraph in small letters; empty without text and name."""
     return sentence(text, "aside", name) if text or name else Markup("")
 
 
 def notice(text: str) -> Markup:
-    """A highlighted paragraph; nothing for no text."""
+    """A highlighted paragraph; empty without text."""
     return sentence(text, "notice") if text else Markup("")
 
 
 def small(text: Any = "", name: str = "") -> Markup:
-    """Text in small letters, in a caption; text with a name is written by a script."""
+    """Text in small letters, in a caption. A script writes text with a name."""
     return markup('<span class="aside"$name>$text</span>', name=_attribute("id", name), text=text)
 
 
 def listed(texts: Sequence[str]) -> Markup:
-    """Notes as a list; nothing for none."""
+    """Notes as a list; empty without notes."""
     rows = joined(markup("<li>$text</li>", text=text) for text in texts)
     return markup('<ul class="notes">$rows</ul>', rows=rows) if texts else Markup("")
 
@@ -131,14 +131,14 @@ def folded(title: str, content: Markup, name: str = "") -> Markup:
 
 
 def named(name: Any, longest: int = 32) -> Markup:
-    """A name, without its middle if it is long: the full name is then shown on hover."""
+    """A name, without its middle if it is long. The full name is then shown on hover."""
     if isinstance(name, Markup):
         return name
     return cut(shortened(str(name), longest), str(name))
 
 
 def cut(short: str, full: str) -> Markup:
-    """A short text, with the full one on hover if they differ."""
+    """A short text, with the full text on hover if they differ."""
     if short == full:
         return markup("$short", short=short)
     return markup('<span class="cut" title="$full">$short</span>', full=full, short=short)
@@ -162,15 +162,15 @@ def pairs(values: Mapping[str, Any]) -> Markup:
 
 
 def plot(name: str, label: str, size: str = "", caption: Any = "", more: Any = "", controls: Any = "") -> Markup:
-    """A frame that a script draws a figure in.
+    """A frame in which a script draws a figure.
 
     Parameters
     ----------
-    name : of the element
-    label : the content of the figure, for screen readers
+    name : Name of the element.
+    label : Content of the figure, for screen readers.
     size : "", "small", "medium", "tall", "square" or "heat"
-    caption, more : above the figure, on the left and on the right; ``more`` in small letters
-    controls : boxes below the caption
+    caption, more : Texts above the figure, on the left and, in small letters, on the right.
+    controls : Boxes below the caption.
     """
     head = markup("<figcaption>$caption $more</figcaption>", caption=caption, more=more) if caption else ""
     return markup(
@@ -197,12 +197,12 @@ def pictures(shown: Sequence[Markup], rest: str = "") -> Markup:
 
 
 def choice(name: str, title: str, options: Iterable[tuple[Any, str]], chosen: Any = None, longest: int = 40) -> Markup:
-    """A box of (value, text) to choose from; long texts lack their middle, and are shown on hover."""
+    """A selection box of (value, text). Long texts are shown without their middle, and in full on hover."""
     return selection(name, title, ((value, shortened(text, longest), text) for value, text in options), chosen)
 
 
 def selection(name: str, title: str, options: Iterable[tuple[Any, str, str]], chosen: Any = None) -> Markup:
-    """A box of (value, text, text on hover) to choose from."""
+    """A selection box of (value, text, text on hover)."""
     shown = joined(
         markup(
             '<option value="$value" title="$full"$chosen>$text</option>',
@@ -218,7 +218,7 @@ def selection(name: str, title: str, options: Iterable[tuple[Any, str, str]], ch
 
 
 def controls(boxes: Iterable[Markup], about: str) -> Markup:
-    """Boxes to choose from, next to each other."""
+    """Selection boxes next to each other."""
     return markup('<div class="controls still" role="group" aria-label="$about">$boxes</div>', about=about, boxes=joined(boxes))
 
 
@@ -233,16 +233,16 @@ def table(
     name: str = "",
     data: Iterable[Mapping[str, Any]] | None = None,
 ) -> Markup:
-    """A table, which scrolls inside its frame if it is wider than the screen.
+    """A table. It scrolls inside its frame if it is wider than the screen.
 
     Parameters
     ----------
-    head : titles of columns
-    rows : cells; the first is the title of its row
-    caption : above the table
-    high : whether it scrolls vertically as well
-    name : of the frame
-    data : values by name for each row, for a script
+    head : Titles of the columns.
+    rows : Cells. The first is the title of its row.
+    caption : Text above the table.
+    high : Whether it also scrolls vertically.
+    name : Name of the frame.
+    data : Values by name for each row, for a script.
     """
     body = []
     cells = [list(row) for row in rows]
@@ -292,10 +292,10 @@ class Section:
 
     Attributes
     ----------
-    name : of the element
-    title : shown above the blocks
-    blocks : in their order; texts become sentences, empty ones are omitted
-    data : values that the scripts of the section read
+    name : Name of the element.
+    title : Title above the blocks.
+    blocks : Blocks in order. Texts become sentences, and empty blocks are omitted.
+    data : Values for the scripts of the section.
     """
 
     name: str
@@ -326,17 +326,17 @@ def write_page(
 
     Parameters
     ----------
-    path : where to, usually with the ending .html
-    title : of the window
-    head : the first part, of `hero`
-    sections : in their order; markup goes between sections as it is, None is omitted
-    scripts : files of this package that follow ``common.js``
-    about, settings : how to make the report again, the last section
-    data : values for scripts, in addition to the data of the sections
-    plots : whether figures need plotly
+    path : The HTML file.
+    title : Title of the window.
+    head : First part, made by `hero`.
+    sections : Sections in order. Markup is inserted unchanged between sections, and None is omitted.
+    scripts : Files of this package that follow ``common.js``.
+    about, settings : Content of the last section, how to make the report again.
+    data : Values for scripts, in addition to the data of the sections.
+    plots : Whether figures need plotly.
     """
     parts = [part for part in sections if part is not None]
-    parts.append(Section("origin", "How to make it again", [origin(about, settings or {})]))
+    parts.append(Section("origin", "Reproduce this report", [origin(about, settings or {})]))
     known = dict(data or {})
     for part in parts:
         known |= part.data if isinstance(part, Section) else {}
@@ -347,9 +347,9 @@ def write_page(
 def write(
     path: _archive.Path_, title: str, body: Markup, data: Mapping[str, Any], scripts: Iterable[str], plots: bool = True
 ) -> None:
-    """Write a page: its body, the data of its scripts, and the scripts, files of this package, in their order."""
+    """Write a page from its body, the data of its scripts, and the names of the scripts, files of this package."""
     theme = as_script(file("theme.js"))
-    # a function keeps names apart from those of plotly
+    # a function as scope, so that names do not collide with plotly
     script = as_script('(() => {\n"use strict";\n' + "\n".join(map(file, scripts)) + "\n})();")
     running = [theme, *([as_script(plotly_script())] if plots else []), script]
     digests = " ".join(f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'" for text in running)
@@ -373,7 +373,7 @@ def file(name: str) -> str:
 
 
 def plotly_script() -> str:
-    """plotly.js, from the plotly package, which itself is not imported."""
+    """plotly.js from the plotly package, which is not imported."""
     spec = importlib.util.find_spec("plotly")
     folders = spec.submodule_search_locations if spec is not None else None
     script = Path(next(iter(folders))) / "package_data" / "plotly.min.js" if folders else None
@@ -389,7 +389,7 @@ def packed(array: NDArray[Any], kind: str = "f4") -> dict[str, Any]:
 
 
 def finite(values: Any) -> Any:
-    """Numbers for JSON, with None for those that are not finite."""
+    """Numbers for JSON, with None instead of NaN and infinity."""
     numbers = np.asarray(values, np.float64)
     shown = numbers.astype(object)
     shown[~np.isfinite(numbers)] = None
@@ -397,13 +397,13 @@ def finite(values: Any) -> Any:
 
 
 def as_json(value: Any) -> str:
-    """JSON that may stand inside a script element: no character of it can end the element, or begin a comment."""
+    """JSON for a script element: no character can end the element or begin a comment."""
     text = json.dumps(_printable(value), ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def _printable(value: Any) -> Any:
-    """The same with every text as it may be shown."""
+    """The value with printable texts."""
     if isinstance(value, Mapping):
         return {printable(name): part if name == "base64" else _printable(part) for name, part in value.items()}
     if isinstance(value, list | tuple):
@@ -412,7 +412,7 @@ def _printable(value: Any) -> Any:
 
 
 def as_script(text: str) -> str:
-    """A script that may stand inside a script element with the same meaning: these occur only in texts and comments."""
+    """A script for a script element, with the same meaning. The replaced text occurs only in strings and comments."""
     return text.replace("\r\n", "\n").replace("\r", "\n").replace("</script", "<\\/script").replace("<!--", "\\x3c!--")
 
 

@@ -1,9 +1,9 @@
-// The error at every scale, with random rows and the noise of the sample: for compressions and sketches.
+// The error at every scale, with random rows and the sampling error, for compressions and sketches.
 
 const { piece } = data;
 const pieces = (count) => `${count.toLocaleString("en")} ${piece}${count === 1 ? "" : "s"}`;
 
-/** The error at every scale, of the size nearest to the slider's that it is known of. */
+/** The error at every scale, for the size with a profile nearest to the slider. */
 function fineFigure(step) {
   const { bandwidths, noise, confidence, tol, steps, sizes } = data.profile;
   const shown = sizes[steps[step]];
@@ -12,7 +12,7 @@ function fineFigure(step) {
   const drawn = (more) => ({ x: bandwidths, mode: "lines", hovertemplate: `${more.name} %{y:.3p}<extra></extra>`, ...more });
   const known = (values) => values.some((value) => value !== null);
   const all = sizes.flatMap(({ errors, randomRows }) => [...errors, ...randomRows]).concat(noise, tol).filter((value) => value > 0);
-  const [least, most] = [Math.min(...all), Math.max(...sizes.map(({ highest }) => highest))]; // of every size, so that only the curve moves
+  const [least, most] = [Math.min(...all), Math.max(...sizes.map(({ highest }) => highest))]; // over all sizes, so that axes do not change
   const floor = least / 4;
   const ends = { line: { width: 0 }, hoverinfo: "skip", hovertemplate: undefined, connectgaps: false };
   const band = (values) => values.map((value, k) => (shown.errors[k] === null ? null : Math.min(Math.max(value ?? Infinity, floor), 1e9)));
@@ -43,7 +43,7 @@ function fineFigure(step) {
   };
 }
 
-/** Ones, twos and fives. */
+/** Ticks at ones, twos and fives. */
 function scaleTicks(values) {
   const [low, high] = [Math.floor(Math.log10(Math.min(...values))), Math.ceil(Math.log10(Math.max(...values)))];
   const marks = high - low > 4 || phone.matches ? [1] : [1, 2, 5];
@@ -51,7 +51,7 @@ function scaleTicks(values) {
   return { tickvals: ticks, ticktext: ticks.map((tick) => digits(tick, 1)) };
 }
 
-/** Powers of ten, no more than half a dozen; where there are hardly any, twos and fives as well. */
+/** Ticks at up to six powers of ten, and at twos and fives on a short axis. */
 function errorTicks(values) {
   const decades = values.filter((value) => value > 0).map(Math.log10);
   if (Math.max(...decades) - Math.min(...decades) < 1.5) {

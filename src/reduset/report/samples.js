@@ -1,21 +1,21 @@
-// Samples as dots: groups in colours and shapes, a map of them, and their names beside the dots wherever there is room.
+// Samples as dots: groups in colours and shapes, a map, and names next to the dots if there is space.
 
 const SHAPES = ["circle", "square", "diamond", "triangle-up", "triangle-down", "cross", "star", "x"];
 const HUES = ["accent", "g2", "g3", "g4", "g5", "g6"];
-const WAYS = [0, 180, -90, 90, -45, 45, -135, 135, -22, 22, 158, -158, -68, 68, 112, -112]; // degrees around a dot, the best first
+const WAYS = [0, 180, -90, 90, -45, 45, -135, 135, -22, 22, 158, -158, -68, 68, 112, -112]; // directions in degrees around a dot, the best first
 const AWAY = [9, 15, 23, 33, 45]; // pixels from a dot to its name
-const NEAR = 10; // of these, up to which no line has to lead to the name
-const LETTERS = 20; // of a name beside its dot
+const NEAR = 10; // up to this distance, no line connects the dot and its name
+const LETTERS = 20; // letters of a name next to its dot
 
-/** All kinds there are, in the order in which people count. */
+/** All kinds, with numbers in numerical order. */
 const kindsOf = (values) => [...new Set(values.filter((each) => each !== null))].sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
 
-/** The colour and shape of the k-th kind; of none for null. */
+/** The colour and shape of the k-th kind, or of no kind for null. */
 function look(k, hues = HUES) {
   return k === null ? { symbol: "circle-open", color: colour("quiet") } : { symbol: SHAPES[k % SHAPES.length], color: colour(hues[k % hues.length]) };
 }
 
-/** A map: `groups` are one a sample or null, `told` what a label says, `open` which dots are hollow. */
+/** A map. `groups` has one for each sample or null, `told` the labels, and `open` which dots are hollow. */
 function mapOf({ places, groups, kinds, rest, told, open = [], hues = HUES }) {
   const traces = [...kinds, null].map((kind, k) => {
     const mine = groups.map((_, i) => i).filter((i) => groups[i] === kind);
@@ -44,7 +44,7 @@ function mapOf({ places, groups, kinds, rest, told, open = [], hues = HUES }) {
 
 const overlap = (a, b) => Math.abs(a.x - b.x) < (a.w + b.w) / 2 && Math.abs(a.y - b.y) < (a.h + b.h) / 2;
 
-/** Where each name finds room: {dot, text, dx, dy, away} from its dot in pixels, or nothing. The most crowded dots choose first. */
+/** The position of each name, {dot, text, dx, dy, away} from its dot in pixels, or none without space. The most crowded dots are first. */
 function placed(dots, wide, high, letter) {
   const taken = dots.map(({ x, y }) => ({ x, y, w: 15, h: 15 }));
   const crowd = (dot) => dots.filter(({ x, y }) => Math.hypot(x - dot.x, y - dot.y) < 60).length;
@@ -62,9 +62,9 @@ function placed(dots, wide, high, letter) {
   return found;
 }
 
-const pen = document.createElement("canvas").getContext("2d"); // measures texts
+const pen = document.createElement("canvas").getContext("2d"); // for measuring texts
 
-/** Names of a map's samples beside their dots, anew whenever the picture was zoomed or has another size; `left(count)` says how many found no room. */
+/** Names of samples next to their dots, updated after zooming or resizing. `left(count)` receives the number of names without space. */
 function nameDots(id, names, places, left) {
   const plot = byId(id);
   let last = null;
@@ -91,7 +91,7 @@ function nameDots(id, names, places, left) {
   put();
 }
 
-/** What is to be done where names found no room. */
+/** A sentence on names without space. */
 const sayNameless = (id, count) => {
   byId(id).textContent = count === 0 ? "" : `${count} ${count === 1 ? "name is" : "names are"} not shown for lack of space: ${touch ? "touch a dot for its name" : "hover over a dot for its name, or drag a rectangle to zoom in"}.`;
 };

@@ -1,4 +1,4 @@
-// The report of a segmented image: a handle between before and after, and the segment that one points at.
+// The report of a segmented image: a handle between before and after, and the segment below the pointer.
 
 const share = byId("share");
 
@@ -20,9 +20,9 @@ const lit = byId("lit");
 lit.width = width;
 lit.height = height;
 const pen = lit.getContext("2d");
-let labels = null; // of every pixel
+let labels = null; // the label of every pixel
 
-/** Labels are an image, red + 256 green + 65536 blue, which no other way of sending them is smaller than. */
+/** Labels are an image, red + 256 green + 65536 blue, which is the smallest encoding. */
 function read() {
   const sheet = document.createElement("canvas");
   sheet.width = width;

@@ -1,6 +1,6 @@
 """The report of a segmented image: before and after, the borders of the segments, and their sizes.
 
-Images larger than a screen are shown smaller: pixels are averaged in squares, and labels are those of the middle of each.
+Images larger than a screen are reduced. The mean of each square of pixels is shown, with the label of its middle pixel.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from reduset.report.words import Card, count, percent
 LONGEST = 900  # pixels of a side
 LISTED = 24  # segments
 BORDER = (255, 255, 255)
-COMPARED = "Move the handle: the image is on the left, the image with each segment in its mean colour on the right."
+COMPARED = "Move the handle to compare the image (left) with its segments in their mean colours (right)."
 WIPE = """<figure>
 <div class="wipe" id="wipe">
 <img src="$after" alt="The image after: each segment in its mean colour">
@@ -50,10 +50,10 @@ def write_segmentation(
 
     Parameters
     ----------
-    path : where to, usually with the ending .html
-    image : (h, w), (h, w, 3) or (h, w, 4), the image that was segmented
-    segmentation : Segmentation, of `reduset.modes.segment`
-    about : plain values to show with it: "command", "sources", "notes", "versions", and any others
+    path : The HTML file.
+    image : (h, w), (h, w, 3) or (h, w, 4) image that was segmented
+    segmentation : Segmentation of `reduset.modes.segment`.
+    about : Plain values to show: "command", "sources", "notes", "versions", and any others.
     """
     before, after = as_bytes(image), as_bytes(segmentation.image)
     labels = segmentation.labels
@@ -61,8 +61,9 @@ def write_segmentation(
     if before.shape[:2] != labels.shape:
         raise ValueError(f"image must be the one that was segmented, of {height} × {width} pixels; got {before.shape[:2]}")
     step = -(-max(labels.shape) // LONGEST)
-    few = labels[step // 2 :: step, step // 2 :: step]
-    small, flat = (shrunk(each, step)[: few.shape[0], : few.shape[1]] for each in (before, after))
+    reduced_labels = labels[step // 2 :: step, step // 2 :: step]
+    h, w = reduced_labels.shape
+    small, flat = (shrunk(array, step)[:h, :w] for array in (before, after))
     sizes = np.bincount(labels.ravel())
     write_page(
         path,
@@ -80,12 +81,14 @@ def write_segmentation(
                 "Borders of the segments",
                 [
                     markup('<p id="pointed" aria-live="polite">Hover over a pixel for its segment.</p>'),
-                    markup(SEGMENTS, borders=data_uri(with_borders(small, few)), labels=data_uri(coded(few))),
+                    markup(SEGMENTS, borders=data_uri(with_borders(small, reduced_labels)), labels=data_uri(coded(reduced_labels))),
                 ],
-                {"sizes": sizes.tolist(), "width": few.shape[1], "height": few.shape[0]},
+                {"sizes": sizes.tolist(), "width": w, "height": h},
             ),
             Section(
-                "sizes", "Sizes of the segments", ["Each in its mean colour, the largest first.", _sizes(after, labels, sizes)]
+                "sizes",
+                "Sizes of the segments",
+                ["Bars have the mean colours, by size.", _sizes(after, labels, sizes)],
             ),
         ],
         ["segmentation.js"],
@@ -104,11 +107,11 @@ def data_uri(image: NDArray[np.uint8]) -> str:
 
 
 def as_bytes(image: Any) -> NDArray[np.uint8]:
-    """An image in 8 bits a channel."""
+    """An image with 8 bits per channel."""
     array = pixels(image, colours_only=True)
     if array.dtype == np.uint8:
         return array
-    if array.dtype.kind == "f":  # floats go to 1, or to 255 if some are above 2
+    if array.dtype.kind == "f":  # floats are from 0 to 1, or from 0 to 255 if one is above 2
         array = array * (255 if float(np.abs(array).max()) <= 2 else 1)
     elif array.dtype.kind == "b":
         array = array * 255.0
@@ -118,7 +121,7 @@ def as_bytes(image: Any) -> NDArray[np.uint8]:
 
 
 def shrunk(image: NDArray[np.uint8], step: int) -> NDArray[np.uint8]:
-    """The mean of every square of step × step pixels; squares at the edge may be smaller."""
+    """The mean of every square of step × step pixels. Squares at the edge may be smaller."""
     if step == 1:
         return image
     height, width = image.shape[:2]
@@ -129,11 +132,11 @@ def shrunk(image: NDArray[np.uint8], step: int) -> NDArray[np.uint8]:
 
 
 def borders(labels: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Pixels whose right or lower neighbour belongs to another segment."""
-    found = np.zeros(labels.shape, bool)
-    found[:, :-1] |= labels[:, 1:] != labels[:, :-1]
-    found[:-1] |= labels[1:] != labels[:-1]
-    return found
+    """Pixels with a right or lower neighbour in another segment."""
+    is_border = np.zeros(labels.shape, bool)
+    is_border[:, :-1] |= labels[:, 1:] != labels[:, :-1]
+    is_border[:-1] |= labels[1:] != labels[:-1]
+    return is_border
 
 
 def with_borders(image: NDArray[np.uint8], labels: NDArray[np.int64]) -> NDArray[np.uint8]:
@@ -176,20 +179,20 @@ def _sizes(after: NDArray[np.uint8], labels: NDArray[np.int64], sizes: NDArray[n
     rows = []
     for k in order:
         channels = (colours[k].tolist() * 3)[:3] if after.shape[2] == 1 else colours[k, :3].tolist()
-        share = sizes[k] / labels.size
+        proportion = sizes[k] / labels.size
         rows.append(
             markup(
                 row,
                 label=k,
                 colour="#" + "".join(f"{value:02x}" for value in channels),
                 width=f"{max(100 * sizes[k] / sizes[order[0]], 0.5):.2f}",
-                share=percent(share),
+                share=percent(proportion),
                 size=count(int(sizes[k]), "pixel"),
             )
         )
-    rest = markup('<ol class="sizes">$rows</ol>', rows=joined(rows))
-    left = len(sizes) - len(order)
-    if not left:
-        return rest
-    share = 1 - float(sizes[order].sum()) / float(sizes.sum())
-    return joined([rest, aside(f"and {count(left)} more with {percent(share)} of all pixels")])
+    listed = markup('<ol class="sizes">$rows</ol>', rows=joined(rows))
+    others = len(sizes) - len(order)
+    if not others:
+        return listed
+    proportion = 1 - float(sizes[order].sum()) / float(sizes.sum())
+    return joined([listed, aside(f"The other {count(others)} have {percent(proportion)} of all pixels.")])

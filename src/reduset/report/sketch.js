@@ -1,10 +1,10 @@
-// The report of a sketch: every column before and after, as counted; the weights; and the order of the table.
+// The report of a sketch: histograms of every column before and after, the weights, and the order of the table.
 
-const ROW = 34; // pixels of a category: two bars
+const ROW = 34; // height of a category in pixels, with two bars
 const told = (value) => digits(value, 5);
 const DAY = 86400000;
 
-/** Categories, and columns of few values: two bars each, side by side, with their proportions. */
+/** Categories, and columns of listed values: two bars each, next to each other, with proportions. */
 function labelsFigure({ labels, before, after }, id) {
   byId(id).style.height = `${Math.max(150, ROW * labels.length + 40)}px`;
   const most = Math.max(...before, ...after);
@@ -22,7 +22,7 @@ function labelsFigure({ labels, before, after }, id) {
   };
 }
 
-/** A histogram: bars of all rows, steps of the sketch; what lies beyond the bars is a hatched bar at a distance. */
+/** A histogram: bars of all rows, steps of the sketch, and a separate hatched bar for all values beyond. */
 function histogramFigure({ edges, before, after, date }) {
   const width = edges[1] - edges[0];
   const last = edges.length - 2;
@@ -33,7 +33,7 @@ function histogramFigure({ edges, before, after, date }) {
   const bars = before.map((share, k) => {
     if (k === 0) return { share, other: after[k], from: edges[0] - 3 * width, to: edges[0] - width, beyond: true, text: `below ${text(edges[0])}` };
     if (k === before.length - 1) return { share, other: after[k], from: edges.at(-1) + width, to: edges.at(-1) + 3 * width, beyond: true, text: `above ${text(edges.at(-1))}` };
-    const whole = edges.every((edge) => Math.abs(edge % 1) === 0.5); // whole numbers: bars begin half-way between two
+    const whole = edges.every((edge) => Math.abs(edge % 1) === 0.5); // for whole numbers, bars begin half-way between two numbers
     const [low, high] = [edges[k - 1] + (whole ? 0.5 : 0), edges[k] - (whole ? 0.5 : 0)];
     return { share, other: after[k], from: edges[k - 1], to: edges[k], beyond: false, text: whole && low === high ? text(low) : `${text(low)} to ${text(high)}` };
   }).filter(({ beyond, share, other }) => !beyond || share + other > 0);
@@ -91,7 +91,7 @@ columnFigures("column", data.columns.length, (k) => columnFigure(data.columns[k]
 figure("weights", weightsFigure);
 if (data.profile) figure("fine", () => fineFigure(0));
 
-/** The table by column, or the largest changes first; equal ones stay as they are. */
+/** The table by column, or with the largest changes first. The order of equal changes is kept. */
 byId("order").addEventListener("change", ({ target }) => {
   const body = document.querySelector("#changes tbody");
   const rows = [...body.rows];

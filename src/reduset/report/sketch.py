@@ -1,7 +1,7 @@
 """The report of a sketch: every column before and after, the statistics, the weights, the radius and the error at every scale.
 
-Columns of 0 and 1 that encode categories are one figure of the column of categories. Both histograms of a column have the same
-bars, as proportions of the weight. Rows are counted block by block, so memory does not grow beyond the table that is given.
+Columns of 0 and 1 that encode categories have one figure for the original column. Both histograms of a column have the same bars,
+as proportions of the weight. Rows are counted block by block, so the additional memory is small.
 """
 
 from __future__ import annotations
@@ -46,15 +46,15 @@ from reduset.sketching import Change, Sketch
 from reduset.sketching.columns import MAXIMUM, MEAN, MINIMUM, PROPORTION, SPREAD
 from reduset.sketching.tables import TableRows
 
-PICTURED = 60  # columns that have a figure
+PICTURED = 60  # columns with a figure
 LISTED = 2000  # statistics in the table
-MAX_BARS = 30  # categories of a figure, the most frequent
+MAX_BARS = 30  # the most frequent categories of a figure
 WEIGHT_BARS = 30
 NAMED = 8  # columns in a sentence
-SCALED = 6  # columns whose scale is printed
+SCALED = 6  # columns with a printed scale
 ROUNDING = 1e-9  # standard deviations
-SHOWN = 5e-5  # standard deviations, of four digits
-RED_RATIO = 2.0  # differences above this multiple of random rows' are red
+SHOWN = 5e-5  # standard deviations, with four digits
+RED_RATIO = 2.0  # differences above this multiple of the expected difference of random rows are red
 
 
 def write_sketch(
@@ -71,23 +71,23 @@ def write_sketch(
 
     Parameters
     ----------
-    path : where to, usually with the ending .html
-    sketch : Sketch, of `reduset.sketch`
+    path : The HTML file.
+    sketch : Sketch of `reduset.sketch`.
     data : (n, d) array, frame or `reduset.io.Table`
-        What was sketched. Its rows are counted, and are not in the file.
-    encode, identifiers : as they were given to `reduset.sketch`, for frames
-    sample_weight : as it was given to `reduset.sketch`
-    about : plain values to show with it: "command", "sources", "notes", "versions", and any others
+        The data of the sketch. The file has counts of its rows, but not the rows.
+    encode, identifiers : Arguments of `reduset.sketch`, for frames.
+    sample_weight : Argument of `reduset.sketch`.
+    about : Plain values to show: "command", "sources", "notes", "versions", and any others.
     """
     if not isinstance(sketch, Sketch):
-        raise TypeError(f"sketch must be a Sketch, got {type(sketch).__name__}; it is what reduset.sketch returns")
+        raise TypeError(f"sketch must be a Sketch, got {type(sketch).__name__}; give the result of reduset.sketch")
     table = TableRows.of(data, encode, identifiers)
     rows = np.asarray(table.values)
     shape = (sketch.n_samples, sketch.mean.dimension)
     if rows.shape != shape:
         raise ValueError(
-            f"data must be what was sketched, {shape[0]:,} rows of {shape[1]} columns; got shape {rows.shape}; of a frame, give "
-            "the encode and identifiers that sketch was given"
+            f"data must be the data of the sketch, {shape[0]:,} rows of {shape[1]} columns; got shape {rows.shape}. For a "
+            "frame, give the same encode and identifiers as to sketch"
         )
     sample_weight = table_weights(data) if sample_weight is None else sample_weight
     weights = None if sample_weight is None else _validate.weights(sample_weight, len(rows))
@@ -125,13 +125,14 @@ class SketchColumn:
 
     Attributes
     ----------
-    name : of the column of the table
-    labels : of separate bars, for categories and for few values; None for a histogram
+    name : Name of the column in the table.
+    labels : Labels of separate bars, for categories and for columns with few values; None for a histogram.
     edges : (b + 1,) the ends of a histogram's bars; None for separate bars
-    before, after : (b,) of all rows and of the sketch; of a histogram (b + 2,) with those below and above all bars
-    is_date : whether ``edges`` are days since 1970-01-01
-    scale : the transform of its values, "" for none
-    changes : its statistics
+    before, after : Proportions (b,) of all rows and of the sketch.
+        A histogram has (b + 2,), including the proportions below and above all bars.
+    is_date : Whether ``edges`` are days since 1970-01-01.
+    scale : Transform of the values, "" for none.
+    changes : Statistics of the column.
     """
 
     name: str
@@ -150,7 +151,7 @@ class SketchColumn:
         return max(others, key=lambda each: abs(each.difference), default=None)
 
     def statistic(self, change: Change) -> str:
-        """The name of a statistic; that of a column of 0 and 1 is the proportion of its category."""
+        """The name of a statistic. For a column of 0 and 1, it is the proportion of the category."""
         if change.column != self.name and change.column.startswith(f"{self.name}="):
             return f"{PROPORTION} of {change.column.removeprefix(f'{self.name}=')}"
         return change.statistic
@@ -195,7 +196,7 @@ def sketch_columns(
     encoding: Mapping[str, Any],
     scales: Mapping[str, str],
 ) -> list[SketchColumn]:
-    """Every column of the table, in its order; categories that are columns of 0 and 1 as one."""
+    """Every column of the table, in order. The columns of 0 and 1 of a categorical column are one column here."""
     encoders = parse_encoding(dict(encoding) or None)[1]
     homes = {title: each for each in encoders.values() if each.way == ONEHOT for title in each.titles}
     changes: dict[str, list[Change]] = {name: [] for name in names}
@@ -229,7 +230,7 @@ def sketch_columns(
 
 
 def _categories(encoder: Encoder, changes: Mapping[str, list[Change]]) -> SketchColumn:
-    """A column of categories, the most frequent first; the mean of a column of 0 and 1 is a proportion."""
+    """A column of categories, the most frequent first. The mean of a column of 0 and 1 is a proportion."""
     labels = [str(label) for label in encoder.known]
     means = [next(each for each in changes[title] if each.statistic.startswith((PROPORTION, MEAN))) for title in encoder.titles]
     order = sorted(range(len(means)), key=lambda k: -means[k].all_rows)
@@ -242,7 +243,7 @@ def _categories(encoder: Encoder, changes: Mapping[str, list[Change]]) -> Sketch
 def _lead(sketch: Sketch, columns: Sequence[SketchColumn]) -> str:
     """The reduction, and the units of distances."""
     n, m = count(sketch.n_samples, "row"), count(sketch.size)
-    text = f"{m} of {n} were kept as they are. Each has the weight of the rows that it represents."
+    text = f"{m} of {n} were kept unchanged. Each has the weight of the rows that it represents."
     units = getattr(sketch.mean.kernel, "units", None)
     if units is None:
         return f"{text} Distances are in the units of the {'transformed values' if _transformed(columns) else 'columns'}."
@@ -259,7 +260,7 @@ def _cards(sketch: Sketch, columns: Sequence[SketchColumn]) -> list[Card]:
         column, change = max(changes, key=lambda pair: abs(pair[1].difference) if pair[1] is not None else 0.0)
         if change is not None:
             text = f"standard deviations: the {column.statistic(change)} of {shortened(column.name)}."
-            text += f" {m:,} random rows: {change.random_rows:.2g} on average." if np.isfinite(change.random_rows) else ""
+            text += f" Expected for {m:,} random rows: {change.random_rows:.2g}." if np.isfinite(change.random_rows) else ""
             if sketch.exact:
                 *first, last = sketch.exact
                 text += f" Exact with the weights: {' and '.join(filter(None, [', '.join(first), last]))}."
@@ -295,9 +296,9 @@ def _pictures(columns: Sequence[SketchColumn]) -> Section:
         for k, each in enumerate(columns[:PICTURED])
     ]
     rest = f"Figures of {PICTURED} columns of {len(columns)}." if len(columns) > PICTURED else ""
-    text = "Grey bars are all rows, red is the weighted sketch, counted in the same bars. "
+    text = "Grey bars are all rows. Red is the weighted sketch, in the same bars. "
     text += "Columns that changed most come first. " if len(columns) > DRAWN_AT_ONCE else ""
-    text += "A hatched bar at an end holds all rows beyond it."
+    text += "A hatched bar at an end has all rows beyond the axis."
     return Section("columns", "Columns", [text, pictures(drawn, rest)], {"columns": [each.data() for each in columns[:PICTURED]]})
 
 
@@ -316,11 +317,11 @@ def _transformed(columns: Sequence[SketchColumn]) -> str:
         return ""
     which = "all columns" if len(scaled) == len(columns) else ", ".join(shortened(each.name) for each in scaled[:NAMED])
     scales = ", ".join(dict.fromkeys(each.scale.partition(":")[0] for each in scaled))
-    return f" Values of {which} are transformed ({scales}); rows of the sketch are written with the values of the file."
+    return f" Values of {which} are transformed ({scales}). Rows of the sketch are written with the values of the file."
 
 
 def _table(sketch: Sketch, columns: Sequence[SketchColumn]) -> Section:
-    """All statistics, one a row, by column."""
+    """All statistics by column, with one in each row."""
     every = [(each, change) for each in columns for change in each.changes]
     rows, orders = [], []
     for k, (each, change) in enumerate(every[:LISTED]):
@@ -339,11 +340,11 @@ def _table(sketch: Sketch, columns: Sequence[SketchColumn]) -> Section:
         )
         orders.append({"order": k, "change": 0.0 if is_extreme else abs(change.difference)})
     caption = f"{count(len(columns), 'column')}, {count(len(every), 'statistic')}"
-    caption += f", of which the first {LISTED:,}" if len(every) > LISTED else ""
+    caption += f"; the table has the first {LISTED:,}" if len(every) > LISTED else ""
     head = ("column", "statistic", "all rows", "sketch", "difference", "random rows")
     text = (
         f"All rows compared with the weighted sketch.{_transformed(columns)} Differences are in standard deviations of the column. "
-        f"“Random rows” is the expected difference of {count(sketch.size)} random rows. Differences of more than twice that are "
+        f"“Random rows” is the expected difference of {count(sketch.size)} random rows. Differences above twice this value are "
         "red. Minimum and maximum have no such comparison."
     )
     boxes = controls([choice("order", "Order", [("column", "by column"), ("change", "largest change first")])], "The table")
@@ -351,7 +352,7 @@ def _table(sketch: Sketch, columns: Sequence[SketchColumn]) -> Section:
 
 
 def _weights(sketch: Sketch) -> Section:
-    """The weights, those of covering rows separately, the covering radius, and the error at every scale."""
+    """The weights (of covering rows separately), the covering radius, and the error at every scale."""
     relative = sketch.weights * (sketch.size / sketch.weights.sum())
     strata, covering = relative[~sketch.covering], relative[sketch.covering]
     text = f"Weights are {_range(strata)} times the average. " if len(strata) else ""
@@ -369,7 +370,7 @@ def _weights(sketch: Sketch) -> Section:
         "profile": None,
     }
     measured = Markup("")
-    if sketch.profile is not None:  # kernels without a scale have none
+    if sketch.profile is not None:  # a kernel without a scale has no profile
         width = float(getattr(sketch.mean.kernel, "width", np.nan)) if sketch.resolution is None else np.nan
         shown = drawn_profile(sketch.profile, sketch.size, sketch.tol, width, "sketch row")
         data["profile"] = profile_data([shown], [0])

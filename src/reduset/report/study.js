@@ -1,12 +1,12 @@
-// The report of a cohort study: fold changes and shares of populations, the map of samples, populations by markers, and where groups differ.
+// The report of a cohort study: fold changes and proportions of populations, the map of samples, populations by markers, and differences among the markers.
 
 const { names, sizes, levels, controls, populations, differences, witness } = data;
 const places = unpacked(data.places);
 const counts = unpacked(data.counts);
 const limits = unpacked(data.limits);
-const GROUP_HUES = ["g2", "accent", "g3", "g4", "g5", "g6"]; // the reference in the colour of less, the next in that of more
+const GROUP_HUES = ["g2", "accent", "g3", "g4", "g5", "g6"]; // the reference has the colour of decrease, the next group the colour of increase
 const FOUND = "◆";
-const MOST_ROWS = 40; // populations in the picture of fold changes
+const MOST_ROWS = 40; // populations in the figure of fold changes
 const kinds = populations.names.length;
 const compared = data.test === null ? null : data.columns[0].values;
 const countOf = (i, k) => counts[i * kinds + k];
@@ -22,12 +22,12 @@ const state = {
   y: witness && witness.pair.length > 1 ? witness.pair[1] : null,
 };
 
-/** As many pixels high as it needs. */
+/** Set the height of a figure. */
 function resized(id, pixels) {
   if (byId(id)) byId(id).style.height = `${Math.round(pixels)}px`;
 }
 
-/** Fold changes as people write them, on an axis of logarithms to base 2. */
+/** Ticks of fold changes, on an axis of logarithms to base 2. */
 function foldTicks(reach) {
   const step = Math.max(1, Math.ceil(reach / (phone.matches ? 2 : 4)));
   const most = Math.floor(reach / step) * step;
@@ -82,7 +82,7 @@ function forestFigure() {
   };
 }
 
-/** Ticks of an axis of shares: 1, 2 and 5 of every ten; fewer where there is much to show, more where there is little. */
+/** Ticks of an axis of proportions: 1, 2 and 5 in each decade, fewer on a long axis, more on a short one. */
 function shareTicks(low, high) {
   const ratio = high / low;
   const firsts = ratio > 160 ? [1] : ratio > 5 ? [1, 2, 5] : [1, 1.5, 2, 3, 4, 5, 6, 7, 8, 9];
@@ -102,7 +102,7 @@ function dotsFigure() {
   const k = state.population;
   const blocks = differences.blocks;
   const isPaired = blocks.some((block) => block >= 0);
-  const share = (i) => (countOf(i, k) || 0.5) / sizes[i]; // where there is no cell, at half of one
+  const share = (i) => (countOf(i, k) || 0.5) / sizes[i]; // without cells, at half a cell
   const column = (i) => (compared[i] === null ? levels.length : levels.indexOf(compared[i]));
   const across = (i) => column(i) + (isPaired ? 0.16 : 0.4) * (((i * 0.618034) % 1) - 0.5);
   const label = (i) => `${sampleLabel(i)}<br><b>${countOf(i, k) ? percent(countOf(i, k) / sizes[i]) : "no cell"}</b> (${limitsOf(i, k).map(percent).join(" to ")})`;
@@ -132,7 +132,7 @@ function dotsFigure() {
     hovermode: "closest",
     shapes: means.map((mean, g) => ({ type: "line", x0: g - 0.3, x1: g + 0.3, y0: mean, y1: mean, line: { color: colour("ink"), width: 2 } })).filter(({ y0 }) => y0 > 0),
     xaxis: axis("", { tickvals: titles.map((_, g) => g), ticktext: titles, range: [-0.6, titles.length - 0.4], showgrid: false, tickangle: titles.length > 4 ? -30 : 0 }),
-    yaxis: axis("share of the sample's cells", { type: "log", range: [Math.log10(low), Math.log10(high)], ...shareTicks(low, high) }),
+    yaxis: axis("proportion of the sample's cells", { type: "log", range: [Math.log10(low), Math.log10(high)], ...shareTicks(low, high) }),
     margin: { l: 12, r: 12, t: 12, b: 36 },
   };
 }
@@ -155,7 +155,7 @@ function heatFigure() {
   const { markers, defining, shares } = populations;
   const width = markers.length;
   const rows = [...state.order];
-  const at = (j) => (j < defining ? j : j + 0.6); // markers of class state stand apart
+  const at = (j) => (j < defining ? j : j + 0.6); // markers of class state are separate
   const label = (k, j) => `<b>${shown(populations.names[k])}</b><br>${shown(markers[j])} ${digits(medians[k * width + j], 4)}<br>${percent(shares[k])} of the cells`;
   const part = (columns) => ({
     type: "heatmap", x: columns.map(at), y: rows.map((_, row) => row), z: rows.map((k) => columns.map((j) => scaled[k * width + j])), text: rows.map((k) => columns.map((j) => label(k, j))), hoverinfo: "text",
@@ -186,7 +186,7 @@ const atoms = witness && { places: unpacked(witness.places), masses: unpacked(wi
 function atomLabel(a, fold) {
   const size = atoms.masses.length;
   const lines = [state.x, state.y].filter((k) => k !== null).map((k) => `${shown(inLabel(witness.markers[k]))} ${digits(atoms.places[k * size + a], 4)}`);
-  return [`<b>${times(fold)}</b>${atoms.found.has(a) ? ", found" : ""}`, `in ${shown(populations.names[witness.owners[a]])}`, `${percent(atoms.masses[a])} of the cells`, ...lines].join("<br>");
+  return [`<b>${times(fold)}</b>${atoms.found.has(a) ? ", significant" : ""}`, `in ${shown(populations.names[witness.owners[a]])}`, `${percent(atoms.masses[a])} of the cells`, ...lines].join("<br>");
 }
 
 function whereFigure() {
@@ -215,7 +215,7 @@ function whereFigure() {
   };
 }
 
-/** A box that changes the state, if the page has it. */
+/** A selection box that changes the state, if the page has it. */
 function chooses(id, change, drawn) {
   const box = byId(id);
   if (box) box.addEventListener("change", () => { change(box.value); draw(drawn); });

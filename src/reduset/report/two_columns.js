@@ -1,6 +1,6 @@
-// Two boxes that say which two columns are across and up: always two different ones.
+// Two boxes that select the columns of the horizontal and the vertical axis, always two different columns.
 
-/** Boxes "across" and "up" for state.x and state.y; who chooses the other one's has them change places. */
+/** Boxes "across" and "up" for state.x and state.y. Selecting the column of the other box exchanges both. */
 function chooseTwo(state, drawAgain) {
   const [across, up] = ["across", "up"].map(byId);
   if (!across) return;

@@ -1,9 +1,9 @@
-// The report of a watch: the statistic over the rows, where files begin, and since when there is drift.
+// The report of a watch: the statistic over the rows, the starts of files, and the start of the change.
 
 const { rows, statistics, files, alarms } = data;
-const FEW_FILES = 24; // whose names fit over the picture
+const FEW_FILES = 24; // number of files with names above the figure
 
-/** The file that a row belongs to. */
+/** The file of a row. */
 const fileOf = (row) => files.findLast(({ first }) => first <= row);
 
 function timeFigure() {

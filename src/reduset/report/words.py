@@ -1,4 +1,4 @@
-"""Numbers as text, and the cards and sentences that explain an error to readers who do not know kernels."""
+"""Numbers as text, and the cards and sentences that explain an error without kernel theory."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LISTED_COLUMNS = 4
 
 @dataclass(frozen=True)
 class Card:
-    """A main figure at the head of a report: its title, the number, and one sentence on it."""
+    """A main result at the head of a report: a title, a number, and one sentence."""
 
     title: str
     figure: str
@@ -35,7 +35,7 @@ class Card:
 
 
 def percent(proportion: float) -> str:
-    """Three digits: 1.23 %, 1,690 %, 2.5 × 10⁻⁷ %; a dash for NaN."""
+    """A percentage with three digits: 1.23 %, 1,690 %, 2.5 × 10⁻⁷ %; a dash for NaN."""
     if not np.isfinite(proportion):
         return "—"
     digits = f"{100 * proportion:.3g}"
@@ -55,12 +55,12 @@ def p_told(p_value: float, name: str = "p") -> str:
 
 
 def count(number: float, noun: str = "") -> str:
-    """With commas and a plural: 1,000 atoms."""
+    """A number with commas and a plural: 1,000 atoms."""
     return counted(number, noun) if noun else f"{round(number):,}"
 
 
 def roughly(number: float) -> str:
-    """Two digits: 57,000."""
+    """A number with two digits: 57,000."""
     if number < 10:
         return f"{number:.2g}"
     scale = 10 ** max(int(np.floor(np.log10(number))) - 1, 0)
@@ -92,14 +92,14 @@ def lost(certificate: Certificate, noun: str = "row", piece: str = "atom", near:
     """The measured error with its bandwidth, its interval and the method."""
     title = f"Error{at_bandwidth(certificate.bandwidth)}"
     if certificate.relative_error < ROUNDING:
-        return Card(title, percent(0.0), "Zero up to rounding.")
+        return Card(title, percent(0.0), "Zero up to rounding errors.")
     low, high = certificate.interval
     how = METHODS.get(certificate.method, f"measured by {certificate.method}").replace("row", noun)
     meaning = f"{how[0].upper()}{how[1:]}."
     if certificate.method != "exact":
         meaning = f"{percent(certificate.confidence)} confidence interval {percent(low)} to {percent(high)}, {how}."
     if certificate.relative_error > 1:
-        meaning = f"Worse than the zero function, whose error is 100{SPACE}%: too few {piece}s. {meaning}"
+        meaning = f"Larger than the error of the zero function, 100{SPACE}%: more {piece}s are needed. {meaning}"
     if near is not None and near.bandwidth != certificate.bandwidth:
         where = "the median distance" if near.is_exact else f"bandwidth {near.bandwidth:.3g}, near the median distance"
         meaning += f" The error at {where}, {near.distance:.3g}, is {percent(near.relative_error)}."
@@ -108,14 +108,14 @@ def lost(certificate: Certificate, noun: str = "row", piece: str = "atom", near:
 
 def error(certificate: Certificate, noun: str = "row", piece: str = "atom") -> str:
     """The definition of the error."""
-    text = "" if noun == "row" else f"Segments are computed with few weighted atoms that represent all {noun}s. "
+    text = "" if noun == "row" else f"Segments are computed with weighted atoms that represent all {noun}s. "
     text += (
         f"The error is the distance between the density of the {piece}s and the density of all {noun}s, in the kernel's norm, "
         f"divided by the norm of the full density. 0{SPACE}% means equal densities, 100{SPACE}% the error of the zero function."
     )
     if certificate.log_density_change is not None:
         change = np.expm1(min(certificate.log_density_change, 700.0))
-        text += f" The density changed by {percent(change)} at most on {DENSITY_ROWS} sampled {noun}s."
+        text += f" The density changed by at most {percent(change)} at {DENSITY_ROWS} sampled {noun}s."
     return text
 
 
@@ -139,7 +139,7 @@ def finest(resolved: Resolution, size: int) -> Card:
 
 
 def random_rows(path: PathFigure, n: int, signed: bool = False) -> Card:
-    """The error of a random subsample; there is none for signed weights."""
+    """The error of a random subsample. Signed weights have no such comparison."""
     title = f"Random rows{at_bandwidth(path.bandwidth)}"
     if path.random_errors is None or path.alike is None or path.random_sizes is None:
         why = "Some rows have negative weights" if signed else "The norm of the full density is not known"
@@ -157,7 +157,7 @@ def random_rows(path: PathFigure, n: int, signed: bool = False) -> Card:
 
 
 def fine(shown: ProfileFigure) -> str:
-    """The resolution, compared with that of as many random rows."""
+    """The resolution, compared with random rows in the same number."""
     atoms, drawn, tol = count(shown.size, shown.piece), count(shown.size, "random row"), percent(shown.tol)
     if shown.finest is None:
         text = f"The error of {atoms} is not certified to be at most {tol} at any bandwidth"
@@ -168,7 +168,7 @@ def fine(shown: ProfileFigure) -> str:
         return f"{text}."
     if shown.random_finest is None:
         return f"{text}. The error of {drawn} is larger at every bandwidth."
-    return f"{text}. With {drawn} it is at most {tol} only from bandwidth {shown.random_finest:.3g} on."
+    return f"{text}. The error of {drawn} is at most {tol} only from bandwidth {shown.random_finest:.3g} on."
 
 
 def noise(shown: ProfileFigure, n: int) -> str:
@@ -184,7 +184,7 @@ def noise(shown: ProfileFigure, n: int) -> str:
 
 
 def curves(piece: str, kernel: Any, has_bars: bool) -> str:
-    """The curves that are drawn for each column."""
+    """A sentence on the curves of each column."""
     text = f"the red curve is the density of the {piece}s, and the strip below is their difference"
     if has_bars:
         text = (
@@ -194,8 +194,8 @@ def curves(piece: str, kernel: Any, has_bars: bool) -> str:
     else:
         text = f"Grey is the density of all rows, {text}. Both are smoothed at the bandwidth next to the name."
     if isinstance(kernel, Gaussian) and kernel.covariance is None:
-        return text  # then curves are marginals of the density itself
-    return f"{text} The kernel is not used along single columns: a Gaussian with its bandwidth is."
+        return text  # curves are then marginals of the density
+    return f"{text} Along single columns, the curves use a Gaussian kernel with the same bandwidth."
 
 
 def wide(names: Sequence[str], columns: int, whitened: bool = False) -> str:
@@ -209,7 +209,7 @@ def wide(names: Sequence[str], columns: int, whitened: bool = False) -> str:
     remedy = "A smaller bandwidth shows more detail"
     remedy += "." if every or columns == 1 or whitened else "; so may --scales or --whiten, if columns are in different units."
     return (
-        f"Along {text} the bandwidth is more than half of the whole range. The density has a single mode there for any rows, and "
+        f"Along {text} the bandwidth is more than half of the whole range. The density then has a single mode for any rows, and "
         f"the error does not measure finer detail. {remedy}"
     )
 

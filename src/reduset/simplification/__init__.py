@@ -1,6 +1,6 @@
-"""simplify: a mixture of fewer components, group by group and then jointly, with its L2 error (Zhang & Kwok 2010).
+"""simplify: reduce a mixture to fewer components, by groups and then jointly, with its L2 error (Zhang & Kwok 2010).
 
-May import: mixture, compression and what is below them.
+May import: mixture, compression and their imports.
 """
 
 from reduset.simplification.grouping import centres_within

@@ -1,14 +1,15 @@
-"""Joint descent of a simplification: centres, covariances and weights together, on the exact L2 error.
+"""Joint descent of a simplification: minimises the exact L2 error over centres, covariances and weights together.
 
-At fixed components the best weights are those of a linear problem (free, or on the simplex where f is a density), so they are
-eliminated: with G = ⟨gᵢ, gₖ⟩ and κ = ⟨gᵢ, f⟩ the error is E = wᵀGw − 2wᵀκ + ‖f‖² at w = w(G, κ), and by the envelope theorem its
-gradient is that at fixed w,
+For fixed components the best weights solve a linear problem (free, or on the simplex if f is a density), so they are eliminated.
+With G = ⟨gᵢ, gₖ⟩ and κ = ⟨gᵢ, f⟩ the error is E = wᵀGw − 2wᵀκ + ‖f‖² at w = w(G, κ). By the envelope theorem its gradient is the
+gradient at fixed w,
 
     ∂E/∂tᵢ = 2wᵢ (Σₖ wₖ bᵢₖ − bᵢ),        ∂E/∂Hᵢ = wᵢ (Σₖ wₖ(V − M)ᵢₖ − (V − M)ᵢ)        (moments of `_engine.components`)
 
-The variables are tᵢ = tᵢ⁰ + Lᵢ⁰uᵢ and Hᵢ = LLᵀ, L = Lᵢ⁰T, T lower triangular with exp on its diagonal: all of order 1, and any
-value of them is a covariance; those of light components are scaled up to where the error is as curved as along the others. L-BFGS;
-the best place seen is kept, so the error never rises. A step costs two passes of O(n·m).
+The variables uᵢ and T define tᵢ = tᵢ⁰ + Lᵢ⁰uᵢ and Hᵢ = LLᵀ with L = Lᵢ⁰T, where T is lower triangular with exp on its diagonal.
+They are of order 1, and every value gives a covariance. The variables of light components are scaled up, so that the error has a
+similar curvature along all of them. The method is L-BFGS. The best point is kept, so the error never rises. A step costs two passes
+of O(n·m).
 """
 
 from __future__ import annotations
@@ -23,140 +24,141 @@ from scipy.optimize import minimize
 
 from reduset._engine import Components, as_diagonal, as_full, from_lower_rows, from_whitened, pivot_floor, whitened_gradients
 from reduset._types import Array
-from reduset.mixture.covariances import FLATTEST, diagonals, log_squares, not_positive
+from reduset.mixture.covariances import MIN_EIGENVALUE, diagonals, log_squares, not_positive
 from reduset.simplification.local_fit import ComponentArrays
 from reduset.weights import simplex_by_exchange, weights_from
 
 Objective = Callable[[Array], tuple[float, Array]]  # the value and its gradient
 
 MEMORY = 20  # of L-BFGS, in steps
-LIGHTEST = 0.05  # of the weightiest component's norm: what lighter ones count as when their variables are scaled
-FIRST_STEP = 0.25  # the length of the first one, in those variables: L-BFGS makes it 1, which overshoots
-WIDEST = 300.0  # |log| of a factor on a volume: in each direction a width changes by no more than its share
-FEWEST_STEPS, MOST_STEPS, SECONDS = 20, 100, 10.0  # what is taken where no number of steps is given: as many as take so long
-A_POINT, A_PAIR = 1.1e-10, 3.5e-10  # seconds a pair and power of the dimension: the second, and where pairs are factored the third
+MIN_NORM = 0.05  # relative to the largest norm of a component: lighter components are scaled as if they had this norm
+FIRST_STEP = 0.25  # length of the first step in the scaled variables, because the 1 of L-BFGS overshoots
+MAX_LOG_VOLUME = 300.0  # |log| of the factor on a component's volume, split evenly over the directions
+MIN_STEPS, MAX_STEPS, SECONDS = 20, 100, 10.0  # without a given number, as many steps as take this time
+# seconds per pair of components and power of the dimension: d² for shared covariances, d³ if each pair is factored
+POINT_SECONDS, PAIR_SECONDS = 1.1e-10, 3.5e-10
 
 
-def affordable_steps(many: Components, size: int) -> int:
-    """How many steps to take for so many components, where nobody says."""
-    d = many.dimension
-    power = A_PAIR * d ** (3 if many.full else 1) if not many.shared else A_POINT * d ** (2 if many.full else 1)
-    return int(np.clip(SECONDS / (many.size * size * (1e-9 + power)), FEWEST_STEPS, MOST_STEPS))
+def affordable_steps(f: Components, size: int) -> int:
+    """The default number of steps for this number of components."""
+    d = f.dimension
+    power = PAIR_SECONDS * d ** (3 if f.full else 1) if not f.shared else POINT_SECONDS * d ** (2 if f.full else 1)
+    return int(np.clip(SECONDS / (f.size * size * (1e-9 + power)), MIN_STEPS, MAX_STEPS))
 
 
-def lbfgs(objective: Objective, start: Array, steps: int, after_each: Callable[[Array], None]) -> None:
-    """At most ``steps`` steps of L-BFGS; the objective itself remembers the best that it has seen."""
+def lbfgs(objective: Objective, start: Array, steps: int, callback: Callable[[Array], None]) -> None:
+    """Run at most ``steps`` steps of L-BFGS; the objective itself stores its best point."""
     options = {"maxiter": steps, "maxfun": 2 * steps, "maxcor": MEMORY, "ftol": 1e-12, "gtol": 0.0}
-    minimize(objective, start, jac=True, method="L-BFGS-B", callback=after_each, options=options)
+    minimize(objective, start, jac=True, method="L-BFGS-B", callback=callback, options=options)
 
 
 class JointFit:
-    """Joint least squares in L2: f, and the rule for weights.
+    """Joint least squares in L2 for f, with a rule for the weights.
 
     Parameters
     ----------
     many : Components of f
-    mass : the sum that the weights keep, not negative; None where they are free
+    mass : the sum of the weights, which are then not negative; None for free weights
     """
 
     def __init__(self, many: Components, mass: float | None) -> None:
         self.many, self._mass = many, mass
         self._inside = np.empty(0, np.bool_)
 
-    def laid_out(self, few: ComponentArrays) -> Components:
-        """The few laid out like the many, in their units."""
-        side = Components(few.weights, few.means, few.covariances, self.many.full)
-        side.measure_in(self.many.log_unit)
-        return side
+    def laid_out(self, reduced: ComponentArrays) -> Components:
+        """The components of g laid out like those of f, in the same units."""
+        components = Components(reduced.weights, reduced.means, reduced.covariances, self.many.full)
+        components.measure_in(self.many.log_unit)
+        return components
 
-    def kappa(self, few: ComponentArrays) -> Array:
-        return self.many.totals(few.means, few.covariances)
+    def kappa(self, reduced: ComponentArrays) -> Array:
+        return self.many.totals(reduced.means, reduced.covariances)
 
     def best_weights(self, gram: Array, kappa: Array) -> Array:
-        """The weights of least error; those on the simplex are looked for from the ones above 0 that were found last."""
+        """The weights of least error; on the simplex the search starts from the positive weights of the last call."""
         scale = np.sqrt(np.diagonal(gram))
         ridged = gram.copy()
-        ridged.flat[:: len(gram) + 1] += pivot_floor(len(gram)) * scale**2  # bumps of any norm: one ridge suits all
+        ridged.flat[:: len(gram) + 1] += pivot_floor(len(gram)) * scale**2  # a ridge relative to the norms
         if not (scale.min() > 0 and np.isfinite(ridged).all() and np.isfinite(kappa).all()):
             raise np.linalg.LinAlgError(
-                "the components must not be so much broader than those of the mixture that their products underflow; "
-                "use more of them, covariance='full' or method='l2'"
+                "the components must not be so broad that their inner products with the mixture underflow; "
+                "use more components, covariance='full' or method='l2'"
             )
         if self._mass is not None:
             inside = self._inside if len(self._inside) == len(gram) else np.ones(len(gram), np.bool_)
-            found = simplex_by_exchange(ridged, kappa, self._mass, inside)
-            if found is not None:
-                self._inside = found > 0
-                return found
+            weights = simplex_by_exchange(ridged, kappa, self._mass, inside)
+            if weights is not None:
+                self._inside = weights > 0
+                return weights
         factor, failed = dpotrf(ridged / scale / scale[:, None], lower=1, clean=1)
         if failed:
-            raise np.linalg.LinAlgError("the components are too alike for a Gram matrix that has a factor; use fewer of them")
+            raise np.linalg.LinAlgError("the components must differ enough for a Gram matrix with a Cholesky factor; use fewer")
         factor = scale[:, None] * factor
         y = solve_triangular(factor, kappa, lower=True, check_finite=False)
         return weights_from(factor, y, "free" if self._mass is None else "simplex", self._mass or 0.0)
 
-    def value(self, few: ComponentArrays, kappa: Array | None = None) -> float:
-        """wᵀGw − 2wᵀκ, which is ‖f − g‖² − ‖f‖²; ``kappa`` where it is known."""
-        kappa = self.kappa(few) if kappa is None else kappa
-        return float(few.weights @ (self.laid_out(few).totals(few.means, few.covariances) - 2 * kappa))
+    def value(self, reduced: ComponentArrays, kappa: Array | None = None) -> float:
+        """wᵀGw − 2wᵀκ = ‖f − g‖² − ‖f‖²; ``kappa`` may be given if it is known."""
+        kappa = self.kappa(reduced) if kappa is None else kappa
+        return float(reduced.weights @ (self.laid_out(reduced).totals(reduced.means, reduced.covariances) - 2 * kappa))
 
-    def system(self, few: ComponentArrays) -> tuple[Array, Array]:
-        """G and κ, the linear problem of their weights."""
-        return self.laid_out(few).products(few.means, few.covariances), self.kappa(few)
+    def system(self, reduced: ComponentArrays) -> tuple[Array, Array]:
+        """G and κ, the linear problem for the weights."""
+        return self.laid_out(reduced).products(reduced.means, reduced.covariances), self.kappa(reduced)
 
-    def refit(self, few: ComponentArrays) -> ComponentArrays:
-        """All weights together, in closed form."""
-        return replace(few, weights=self.best_weights(*self.system(few)))
+    def refit(self, reduced: ComponentArrays) -> ComponentArrays:
+        """The same components with the best weights, in closed form."""
+        return replace(reduced, weights=self.best_weights(*self.system(reduced)))
 
-    def _stretch(self, few: ComponentArrays) -> Array:
-        """(m, 1) by how much more a component's variables may change than those of the one that weighs most.
+    def _stretch(self, reduced: ComponentArrays) -> Array:
+        """(m, 1) factor on the variables of each component, relative to the component of largest norm.
 
-        The curvature of the error along them is about w²‖g‖²: in these units it is about the same for all.
+        The curvature of the error along the variables is about w²‖g‖², and about equal for all components after this scaling.
         """
-        weight = np.abs(few.weights) * np.exp(0.5 * (log_squares(few.covariances, few.dimension) - self.many.log_unit))
-        first = FIRST_STEP if self._in_pairs(few) else 1.0
-        return np.asarray(first / np.maximum(weight / weight.max(), LIGHTEST)[:, None])
+        weight = np.abs(reduced.weights) * np.exp(0.5 * (log_squares(reduced.covariances, reduced.dimension) - self.many.log_unit))
+        first = FIRST_STEP if self._in_pairs(reduced) else 1.0
+        return np.asarray(first / np.maximum(weight / weight.max(), MIN_NORM)[:, None])
 
-    def descend(self, few: ComponentArrays, steps: int, report: Callable[[float], None], floor: float = 0.0) -> ComponentArrays:
-        """The best components seen in ``steps`` steps from these; ``report`` gets wᵀGw − 2wᵀκ after each.
+    def descend(self, reduced: ComponentArrays, steps: int, report: Callable[[float], None], floor: float = 0.0) -> ComponentArrays:
+        """The best components of ``steps`` steps from these; ``report`` receives wᵀGw − 2wᵀκ after each step.
 
-        Full covariances stay above ``floor`` times the identity, for kernel densities: what is left when so much is taken away is a
-        covariance again.
+        Full covariances stay above ``floor`` times the identity. For kernel densities, the covariance of the kernel can then be
+        subtracted.
         """
-        variables = _Variables(few, floor)
-        in_pairs = floor == 0 and self._in_pairs(few)
+        variables = _Variables(reduced, floor)
+        in_pairs = floor == 0 and self._in_pairs(reduced)
         slopes = self._pair_slopes if in_pairs else self._slopes_by_variables
         best: tuple[Array, Array] | None = None  # variables and weights
         least, unit = np.inf, 0.0
-        stretch = self._stretch(few) * (variables.evenness if in_pairs else 1.0)
+        stretch = self._stretch(reduced) * (variables.evenness if in_pairs else 1.0)
 
         def objective(v: Array) -> tuple[float, Array]:
             nonlocal best, least, unit
-            u = (v.reshape(few.size, -1) * stretch).ravel()
+            u = (v.reshape(reduced.size, -1) * stretch).ravel()
             try:
                 weights, error, by_variables = slopes(variables, u)
-            except (np.linalg.LinAlgError, RuntimeError):  # no factor, or no end of the quadratic program: turn back
+            except (np.linalg.LinAlgError, RuntimeError):  # no factor or no convergence: the line search turns back
                 return 1.0 + (abs(least) * unit if unit else 0.0), np.zeros(len(v))
             if not unit:
                 unit = 1 / abs(error)
             if error < least:
                 best, least = (u, weights), error
-            return error * unit, (unit * stretch * by_variables.reshape(few.size, -1)).ravel()
+            return error * unit, (unit * stretch * by_variables.reshape(reduced.size, -1)).ravel()
 
         lbfgs(objective, np.zeros(variables.count), steps, lambda _: report(least))
-        return few if best is None else replace(variables.components(best[0]), weights=best[1])
+        return reduced if best is None else replace(variables.components(best[0]), weights=best[1])
 
     def _slopes_by_variables(self, variables: _Variables, u: Array) -> tuple[Array, float, Array]:
-        """The best weights at these variables, E − ‖f‖² there, and its slopes."""
+        """The best weights for these variables, E − ‖f‖² and its slopes."""
         here, error, by_mean, by_covariance = self._slopes(variables.components(u))
         return here.weights, error, variables.gradient(u, by_mean, by_covariance)
 
-    def _in_pairs(self, few: ComponentArrays) -> bool:
-        """Whether full covariances are factored for each pair of components: all between these sums is compiled too then."""
-        return few.covariances.ndim == 3 and not self.many.shared
+    def _in_pairs(self, reduced: ComponentArrays) -> bool:
+        """True if full covariances are factored for each pair of components; compiled loops then do the rest too."""
+        return reduced.covariances.ndim == 3 and not self.many.shared
 
     def _pair_slopes(self, variables: _Variables, u: Array) -> tuple[Array, float, Array]:
-        """The same where pairs are factored: no matrix of a component is made, nor factored once more."""
+        """`_slopes_by_variables` for factored pairs: it forms no matrix of a component, and factors none again."""
         d = self.many.dimension
         centres, factors, entries = variables.placed(u, self.many.centre)
         side = Components.from_factors(centres, entries, factors, self.many)
@@ -170,7 +172,7 @@ class JointFit:
         return weights, error, variables.placed_gradient(factors, 2 * slope[:, 1 : 1 + d], square - stiff)
 
     def _slopes(self, here: ComponentArrays) -> tuple[ComponentArrays, float, Array, Array]:
-        """These components with their best weights, E − ‖f‖² there, and its slopes by mean and by covariance."""
+        """These components with their best weights, E − ‖f‖², and its slopes by mean and by covariance."""
         if not_positive(here.covariances).any():
             raise np.linalg.LinAlgError("a covariance has collapsed")
         side = self.laid_out(here)
@@ -187,7 +189,7 @@ class JointFit:
 
 
 class _Variables:
-    """The parametrisation: components as a vector of numbers about 0, relative to a start.
+    """The parametrisation: components as a vector of variables, 0 at the start.
 
     With a floor, full covariances are LLᵀ + floor·I.
     """
@@ -195,7 +197,7 @@ class _Variables:
     def __init__(self, start: ComponentArrays, floor: float = 0.0) -> None:
         self._start = start
         self._size, self._dimension = start.means.shape
-        # ‖∂g‖²/‖g‖², less what a change of weight takes up, is ½ along moves and the diagonal of T and ¼ below it
+        # ‖∂g‖²/‖g‖² after a change of weight is ½ along moves and the diagonal of T, and ¼ below the diagonal
         if start.covariances.ndim == 3:
             self._floor = floor * np.eye(self._dimension)
             self._lower = np.tril_indices(self._dimension)
@@ -208,7 +210,7 @@ class _Variables:
             self._root = np.sqrt(as_diagonal(start.covariances, self._dimension))
             self._widths = 1 if start.covariances.ndim == 1 else self._dimension
             evenness = np.ones(self._widths)
-        self._widest = min(WIDEST / self._dimension, 12.0)
+        self._widest = min(MAX_LOG_VOLUME / self._dimension, 12.0)
         self.evenness = np.concatenate([np.ones(self._dimension), evenness])
         self.count = self._size * (self._dimension + self._widths)
 
@@ -232,24 +234,25 @@ class _Variables:
         return replace(self._start, means=self._start.means + self._root * moves, covariances=covariances)
 
     def placed(self, u: Array, origin: Array) -> tuple[Array, Array, Array]:
-        """Of full covariances, from an origin: the means, the factors, and the covariances in lower rows."""
+        """Full covariances only: means from an origin, factors, and the lower rows of the covariances."""
         centres, factors = np.empty((self._size, self._dimension)), np.zeros_like(self._root)
-        entries, even = np.empty((self._size, self._widths)), np.empty(self._size)
+        entries, determinants = np.empty((self._size, self._widths)), np.empty(self._size)
         start = self._start.means - origin
-        from_whitened(u.reshape(self._size, -1), start, self._root, self._widest, centres, factors, entries, even)
-        # of a correlation's eigenvalues the least is at least |R|/e and the largest at most d, so that most need no decomposition
-        if not even.min() > np.e * self._dimension * FLATTEST and not_positive(from_lower_rows(entries, self._dimension)).any():
+        from_whitened(u.reshape(self._size, -1), start, self._root, self._widest, centres, factors, entries, determinants)
+        # a correlation matrix R has its eigenvalues between |R|/e and d, so most need no decomposition
+        limit = np.e * self._dimension * MIN_EIGENVALUE
+        if not determinants.min() > limit and not_positive(from_lower_rows(entries, self._dimension)).any():
             raise np.linalg.LinAlgError("a covariance has collapsed")
         return centres, factors, entries
 
     def placed_gradient(self, factors: Array, by_mean: Array, by_covariance: Array) -> Array:
-        """The gradient at the factors from those by mean (m, d) and covariance, in lower rows."""
+        """The gradient by variables from the gradients by mean (m, d) and by covariance (lower rows), at these factors."""
         out = np.empty((self._size, self._dimension + self._widths))
         whitened_gradients(self._root, factors, by_mean, by_covariance, out)
         return out.ravel()
 
     def gradient(self, u: Array, by_mean: Array, by_covariance: Array) -> Array:
-        """From those by mean (m, d) and covariance, full (m, d, d) or diagonal (m, d)."""
+        """The gradient by variables from the gradients by mean (m, d) and by covariance, full (m, d, d) or diagonal (m, d)."""
         _, widths = self._split(u)
         if self._root.ndim == 3:
             T = self._triangle(widths)

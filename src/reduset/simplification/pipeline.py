@@ -1,9 +1,9 @@
-"""The stages of a simplification: from first groups by local fits, regrouping and refitted weights to the joint descent.
+"""The stages of a simplification: first groups, local fits, regrouping, refitted weights and the joint descent.
 
-Signed weights: the positive and the negative part are grouped separately. They meet when the weights are refitted.
+With signed weights, the positive and the negative part are grouped separately and combined when the weights are refitted.
 
-Rounds end when the distortion changes by one part in a thousand. With method="zhang" it is Σⱼ ‖φⱼ − R‖² (line 26 of Algorithm 1),
-for each sign by itself. Else the terms have the weights αⱼ, as in (10), which is the sum that the rounds lower.
+Rounds end when the relative change of the distortion is at most 0.001. With method="zhang" the distortion is Σⱼ ‖φⱼ − R‖² (line 26
+of Algorithm 1), separately for each sign. Otherwise the terms have the weights αⱼ, as in (10), since the rounds reduce this sum.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from reduset.simplification.l2_error import L2ErrorEstimator, RelativeL2Error
 from reduset.simplification.local_fit import ComponentArrays, LocalFit, matched_moments, regroup_by_distance, regroup_by_divergence
 
 ROUNDS = 30  # of grouping, at most
-SETTLED, ROUGHLY = 1e-3, 1e-2  # the relative change of its distortion that ends them: the paper's, and where a descent follows
-PART_ALONE, PART_APART = 0.25, 0.8  # Σ wᵢ²‖gᵢ‖² of the strongest over ‖f‖², and over ‖Σ wᵢgᵢ‖²: from there on no groups are tried
-LOOK_BACK, WORTHWHILE = 5, 0.02  # steps of a descent left to itself, and the share by which they must lower the squared error
+TOLERANCE, DESCENT_TOLERANCE = 1e-3, 1e-2  # relative change of the distortion that ends rounds: in the paper, and before a descent
+MIN_ENERGY, MIN_SEPARATION = 0.25, 0.8  # Σ wᵢ²‖gᵢ‖² of the strongest components over ‖f‖² and ‖Σ wᵢgᵢ‖², to omit the grouping
+STOP_STEPS, STOP_GAIN = 5, 0.02  # a descent ends if this number of steps lowers the squared error by a smaller proportion
 
 T = TypeVar("T")
 
@@ -42,21 +42,24 @@ class StageError(NamedTuple):
 
 @dataclass(frozen=True)
 class PipelineOptions:
-    """What is done in which way."""
+    """The options of a simplification."""
 
-    method: str  # "l2", "zhang" or "kl", of the local fits and the grouping
-    shape: str  # of the result's covariances
-    refit: bool  # whether all weights are fitted together
-    steps: int | None  # of the joint descent; None for as many as can be afforded
-    rounds: int  # of fits and regrouping, at most
-    mass: float | None  # the sum that the weights keep, not negative; None where they are free
-    mass_weights: bool  # whether each component has the mass of its group
+    method: str  # of the local fits and the grouping: "l2", "zhang" or "kl"
+    shape: str  # of the covariances of the result
+    refit: bool  # True to fit all weights together
+    steps: int | None  # of the joint descent; None for the affordable number
+    rounds: int  # maximum number of fits and regroupings
+    mass: float | None  # sum of the weights, which are then not negative; None for free weights
+    mass_weights: bool  # True to give each component the mass of its group
 
 
-class _Kept(NamedTuple):
-    """A start of strong components: whom each stands for, what they leave of wᵀGw − 2wᵀκ, whether no groups need be tried."""
+class _StrongestStart(NamedTuple):
+    """A start from the strongest components, with the group of each given component and the value wᵀGw − 2wᵀκ.
 
-    few: ComponentArrays
+    ``stands_out`` is True if the grouping can be omitted.
+    """
+
+    reduced: ComponentArrays
     groups: Labels
     value: float
     stands_out: bool
@@ -64,18 +67,18 @@ class _Kept(NamedTuple):
 
 @dataclass
 class PipelineResult:
-    """Where a run ended."""
+    """The result of a run."""
 
-    few: ComponentArrays
-    groups: Labels  # of all components, −1 of those without weight
+    reduced: ComponentArrays
+    groups: Labels  # of all given components, −1 for components without weight
     error: RelativeL2Error
     history: list[StageError]
     reseeded: int
-    log_norm: float | None  # log ‖f‖; None where no component was replaced
+    log_norm: float | None  # log ‖f‖; None if no component was replaced
 
 
 class SimplificationPipeline:
-    """The pipeline for one mixture, laid out once for any number of runs; only components that have weight (``rows``) count."""
+    """The pipeline for one mixture, prepared once for any number of runs, with the components that have weight (``rows``)."""
 
     def __init__(self, f: Mixture, rows: Labels, options: PipelineOptions, rng: np.random.Generator, shown: Progress) -> None:
         self._options, self._rng, self._shown = options, rng, shown
@@ -86,10 +89,10 @@ class SimplificationPipeline:
         signs = [np.flatnonzero(self._f.weights > 0), np.flatnonzero(self._f.weights < 0)]
         self._signs = [rows for rows in signs if len(rows)]
 
-    # -- where to start -----------------------------------------------------------------------------------------------------
+    # -- start --------------------------------------------------------------------------------------------------------------
 
     def groups(self, size: int | None, radius: float | None = None) -> Labels:
-        """(n,) labels 0, 1, … of the components that have weight; none holds both signs."""
+        """(n,) labels 0, 1, … of the components that have weight; no group contains both signs."""
         parts = [(rows, self._f.part(rows).positive()) for rows in self._signs]
         if radius is not None:
             return self._labels([(rows, grouping.by_radius(part.means, part.weights, radius)) for rows, part in parts])
@@ -98,168 +101,168 @@ class SimplificationPipeline:
         return self._labels([(rows, by_kmeans(part, count)) for count, (rows, part) in counts if count])
 
     def _counts(self, size: int) -> list[int]:
-        """How many components each sign gets: by their numbers; where there is but one, the heavier sign has it."""
+        """The number of components for each sign, in proportion to the given ones; a single one goes to the heavier sign."""
         if len(self._signs) == 1:
             return [min(size, self.size)]
         counts = [len(rows) for rows in self._signs]
         if size == 1:
             masses = [np.abs(self._f.weights[rows]).sum() for rows in self._signs]
-            heavy = int(masses[1] > masses[0])
-            return [1 - heavy, heavy]
+            heavier = int(masses[1] > masses[0])
+            return [1 - heavier, heavier]
         first = int(np.clip(round(size * counts[0] / sum(counts)), 1, min(size - 1, counts[0])))
         second = min(size - first, counts[1])
         return [min(size - second, counts[0]), second]
 
     def _labels(self, parts: list[tuple[Labels, Labels]]) -> Labels:
-        """(n,) labels from those of each part's own rows, which begin with 0 there; −1 in no part."""
+        """(n,) labels from the labels of each part, which start at 0; −1 for rows in no part."""
         out, offset = np.full(self.size, -1), 0
-        for rows, own in parts:
-            out[rows] = own + offset
-            offset += int(own.max()) + 1
+        for rows, labels in parts:
+            out[rows] = labels + offset
+            offset += int(labels.max()) + 1
         return out
 
     def given_groups(self, start: Any, size: int | None) -> Labels:
-        """The same from a label for each component."""
+        """(n,) labels 0, 1, … from given labels for all components."""
         labels = np.asarray(start)
         if labels.shape != (self._given,):
             raise ValueError(f"start must be 'kmeans' or hold a label for each of the {self._given} components, got {labels.shape}")
         labels = labels[self._rows]
-        if len(self._signs) > 1:  # one component cannot stand for both signs
+        if len(self._signs) > 1:  # one component cannot represent both signs
             labels = np.unique(labels, return_inverse=True)[1] * 2 + (self._f.weights < 0)
-        found = np.unique(labels, return_inverse=True)[1].astype(np.int64)
-        if size is not None and int(found.max()) + 1 != size:
-            raise ValueError(
-                f"start must have as many groups as size={size}, got {int(found.max()) + 1} (positive and negative apart)"
-            )
-        return found
+        groups = np.unique(labels, return_inverse=True)[1].astype(np.int64)
+        if size is not None and int(groups.max()) + 1 != size:
+            raise ValueError(f"start must have size={size} groups, got {int(groups.max()) + 1} (positive and negative apart)")
+        return groups
 
     # -- the stages ---------------------------------------------------------------------------------------------------------
 
     def solve(self, size: int | None, radius: float | None) -> PipelineResult:
-        """From groups, or without any where strong components alone are a start that no groups will beat."""
-        kept = None if size is None else self._kept(size)
+        """A run from groups, or from the strongest components alone if no grouping is expected to improve on them."""
+        kept = None if size is None else self._strongest(size)
         if kept is not None and kept.stands_out and self._options.steps != 0:
-            return self._end(kept.few, kept.groups, [("keep", kept.value)], 0)
+            return self._end(kept.reduced, kept.groups, [("keep", kept.value)], 0)
         return self._run(self.groups(size, radius), kept)
 
     def run(self, groups: Labels) -> PipelineResult:
-        """From a partition to the end."""
+        """A run from a partition."""
         return self._run(groups, None)
 
-    def _run(self, groups: Labels, kept: _Kept | None) -> PipelineResult:
-        steps: list[tuple[str, float]] = []  # each stage with what it leaves of wᵀGw − 2wᵀκ
-        few, groups, reseeded = self._group(groups, steps)
+    def _run(self, groups: Labels, kept: _StrongestStart | None) -> PipelineResult:
+        steps: list[tuple[str, float]] = []  # stages with the value wᵀGw − 2wᵀκ after each
+        reduced, groups, reseeded = self._group(groups, steps)
         if self._options.refit or self._options.steps != 0:
-            few = self._joint.refit(few)
-            steps.append(("refit", self._joint.value(few)))
-            if kept is None or kept.few.size != few.size:
-                kept = self._kept(few.size)
+            reduced = self._joint.refit(reduced)
+            steps.append(("refit", self._joint.value(reduced)))
+            if kept is None or kept.reduced.size != reduced.size:
+                kept = self._strongest(reduced.size)
             if kept is not None and kept.value < steps[-1][1]:
-                few, groups = kept.few, kept.groups
+                reduced, groups = kept.reduced, kept.groups
                 steps.append(("keep", kept.value))
         elif self._options.mass_weights:
-            held = groups >= 0
-            few = replace(few, weights=np.asarray(np.bincount(groups[held], self._f.weights[held], few.size), np.float64))
+            grouped = groups >= 0
+            reduced = replace(
+                reduced, weights=np.asarray(np.bincount(groups[grouped], self._f.weights[grouped], reduced.size), np.float64)
+            )
         elif self._options.mass is not None:
-            few = replace(few, weights=few.weights * (self._options.mass / few.weights.sum()))
-        return self._end(few, groups, steps, reseeded)
+            reduced = replace(reduced, weights=reduced.weights * (self._options.mass / reduced.weights.sum()))
+        return self._end(reduced, groups, steps, reseeded)
 
-    def _end(self, few: ComponentArrays, groups: Labels, steps: list[tuple[str, float]], reseeded: int) -> PipelineResult:
-        """From a start to the end."""
+    def _end(self, reduced: ComponentArrays, groups: Labels, steps: list[tuple[str, float]], reseeded: int) -> PipelineResult:
+        """The joint descent and the error of the result."""
         if self._options.steps != 0:
-            few = self._descend(few, steps)
-        error = self._l2_error.error(few)
-        # differences of the steps are exact, whatever has to be estimated of the error itself: it is read once, at the end
+            reduced = self._descend(reduced, steps)
+        error = self._l2_error.error(reduced)
+        # differences between steps are exact, so the error is evaluated once, at the end, even if it has to be estimated
         squares = error.relative**2 + (np.array([value for _, value in steps]) - error.value) / self._l2_error.energy
         errors = np.sqrt(np.maximum(squares, 0.0)).tolist()
         history = [StageError(stage, value) for (stage, _), value in zip(steps, errors, strict=True)]
         labels = np.full(self._given, -1)
         labels[self._rows] = groups
         log_norm = 0.5 * (float(np.log(self._l2_error.energy)) + self._joint.many.log_unit)
-        return PipelineResult(few, labels, error, history, reseeded, log_norm)
+        return PipelineResult(reduced, labels, error, history, reseeded, log_norm)
 
-    def _kept(self, size: int) -> _Kept | None:
-        """The components of largest norm as they are and one for all the rest, with their best weights; None where that cannot be.
+    def _strongest(self, size: int) -> _StrongestStart | None:
+        """The components of largest norm unchanged and one for all others, with their best weights; None if this is not possible.
 
-        Where components differ in weight and width a few hold most of ‖f‖, and merging any of these loses more than leaving all
-        the others to one. As a start of the descent it led to a lower end too, wherever it was lower. Where the strongest hold a
-        good part of ‖f‖² each by itself and hardly overlap, so that none of them stand for the same place, it always was.
+        If components differ in weight and width, a few hold most of ‖f‖. Merging any of these increases the error more than
+        representing all others by one component. In tests, whenever this start had a lower error than the groups, the descent from
+        it also ended lower. It always had a lower error if the strongest components hold much of ‖f‖² and hardly overlap.
         """
-        one_sign = len(self._signs) == 1  # or one component could not stand for the rest
+        one_sign = len(self._signs) == 1  # one component cannot represent a rest of both signs
         if not (1 < size < self.size and one_sign) or self._joint.many.shared:
             return None
         f = self._f.positive()
         norms = np.log(f.weights) + 0.5 * log_squares(f.covariances, f.dimension)
         strongest = np.argsort(-norms, kind="stable")[: size - 1]
-        own = np.full(self.size, size - 1)
-        own[strongest] = np.arange(size - 1)
-        few = matched_moments(f, own, size, self._options.shape)
-        gram, kappa = self._joint.system(few)
+        groups = np.full(self.size, size - 1)
+        groups[strongest] = np.arange(size - 1)
+        reduced = matched_moments(f, groups, size, self._options.shape)
+        gram, kappa = self._joint.system(reduced)
         weights = self._joint.best_weights(gram, kappa)
-        as_they_are = f.covariances.ndim <= few.covariances.ndim
-        stands_out = as_they_are and _apart(gram[:-1, :-1], few.weights[:-1], self._l2_error.energy)
-        return _Kept(replace(few, weights=weights), own, float(weights @ (gram @ weights - 2 * kappa)), stands_out)
+        unchanged = f.covariances.ndim <= reduced.covariances.ndim
+        stands_out = unchanged and _are_separate(gram[:-1, :-1], reduced.weights[:-1], self._l2_error.energy)
+        return _StrongestStart(replace(reduced, weights=weights), groups, float(weights @ (gram @ weights - 2 * kappa)), stands_out)
 
     def _group(self, groups: Labels, steps: list[tuple[str, float]]) -> tuple[ComponentArrays, Labels, int]:
-        """Rounds of fits and regrouping; signs stay apart."""
+        """Rounds of fits and regrouping, separately for each sign."""
         signs = [rows for rows in self._signs if (groups[rows] >= 0).any()]
         parts = [_SignPart(self._f.part(rows), groups[rows], self._options) for rows in signs]
         report = self._shown.stage("group")
         reseeded = 0
-        # the paper's end is its last round; as a start the best one is better
-        alone = not self._options.refit and self._options.steps == 0
-        before, enough = np.inf, SETTLED if self._options.steps == 0 else ROUGHLY
-        least = np.inf
+        # the paper ends with its last round, but the best round is a better start of a descent
+        without_refit = not self._options.refit and self._options.steps == 0
+        before, tolerance = np.inf, TOLERANCE if self._options.steps == 0 else DESCENT_TOLERANCE
+        lowest = np.inf
         for done in range(self._options.rounds):
-            few = ComponentArrays.joined([part.fit() for part in parts])
+            reduced = ComponentArrays.joined([part.fit() for part in parts])
             distortion = sum(part.regroup() for part in parts)
             kappa = parts[0].kappa if len(self._signs) == 1 else None
-            steps.append(("group", self._joint.value(few, kappa)))
-            if alone or done == 0 or steps[-1][1] < least:
-                least, best, chosen = steps[-1][1], few, [part.groups for part in parts]
+            steps.append(("group", self._joint.value(reduced, kappa)))
+            if without_refit or done == 0 or steps[-1][1] < lowest:
+                lowest, best, chosen = steps[-1][1], reduced, [part.groups for part in parts]
             report(done + 1, self._options.rounds)
-            together = self._options.method != "zhang" and abs(before - distortion) <= enough * abs(distortion)
-            if together or all(part.settled for part in parts):
+            converged = self._options.method != "zhang" and abs(before - distortion) <= tolerance * abs(distortion)
+            if converged or all(part.settled for part in parts):
                 break
             before = distortion
             reseeded += sum(part.reseed() for part in parts if not part.settled)
         return best, self._labels(list(zip(signs, chosen, strict=True))), reseeded
 
-    def _descend(self, few: ComponentArrays, steps: list[tuple[str, float]]) -> ComponentArrays:
-        most = affordable_steps(self._joint.many, few.size) if self._options.steps is None else self._options.steps
+    def _descend(self, reduced: ComponentArrays, steps: list[tuple[str, float]]) -> ComponentArrays:
+        limit = affordable_steps(self._joint.many, reduced.size) if self._options.steps is None else self._options.steps
         report = self._shown.stage("polish")
         done = 0
-        # ‖f‖² as it is drawn would drown a small error: what the start is known to lose sets the level
+        # a sampled ‖f‖² is too imprecise for a small error, so the error of the start sets the level
         level = self._l2_error.energy
         if self._options.steps is None and not self._l2_error.exact:
-            level *= self._l2_error.error(few).relative ** 2
+            level *= self._l2_error.error(reduced).relative ** 2
             level -= steps[-1][1]
 
         def step(value: float) -> None:
             nonlocal done
             done += 1
             steps.append(("polish", value))
-            report(min(done, most), most)
-            alone = self._options.steps is None and done > LOOK_BACK
-            if alone and steps[-1 - LOOK_BACK][1] - value < WORTHWHILE * (value + level):
-                raise StopIteration  # which ends the descent
+            report(min(done, limit), limit)
+            may_stop = self._options.steps is None and done > STOP_STEPS
+            if may_stop and steps[-1 - STOP_STEPS][1] - value < STOP_GAIN * (value + level):
+                raise StopIteration  # SciPy then ends the descent
 
-        return self._joint.descend(few, most, step)
+        return self._joint.descend(reduced, limit, step)
 
 
-def _apart(gram: Array, weights: Array, energy: float) -> bool:
-    """Whether these components hold a good part of ‖f‖² each by itself, and hardly overlap."""
-    alone = float(weights**2 @ np.diagonal(gram))
-    return alone >= PART_ALONE * energy and alone >= PART_APART * float(weights @ gram @ weights)
+def _are_separate(gram: Array, weights: Array, energy: float) -> bool:
+    """True if the energies of these components sum to much of ‖f‖², and they hardly overlap."""
+    separate = float(weights**2 @ np.diagonal(gram))
+    return separate >= MIN_ENERGY * energy and separate >= MIN_SEPARATION * float(weights @ gram @ weights)
 
 
 class _SignPart:
     """The components of one sign, in groups."""
 
-    def __init__(self, some: ComponentArrays, groups: Labels, options: PipelineOptions) -> None:
-        self.groups = np.unique(groups, return_inverse=True)[1]  # those of one sign count from 0
+    def __init__(self, components: ComponentArrays, groups: Labels, options: PipelineOptions) -> None:
+        self.groups = np.unique(groups, return_inverse=True)[1]  # labels within one sign start at 0
         self._method, self._shape = options.method, options.shape
-        self._sign, self._f = np.sign(some.weights[0]), some.positive()
+        self._sign, self._f = np.sign(components.weights[0]), components.positive()
         self._many = self._f.laid_out(self._shape)
         self.size = int(self.groups.max()) + 1
         self.settled = False
@@ -268,16 +271,16 @@ class _SignPart:
 
     def fit(self) -> ComponentArrays:
         if not self.settled:
-            few = matched_moments(self._f, self.groups, self.size, self._shape)
-            self._masses = few.weights
+            reduced = matched_moments(self._f, self.groups, self.size, self._shape)
+            self._masses = reduced.weights
             if self._method != "kl":
                 fit = ConvergedFit if self._method == "zhang" else LocalFit
-                few = fit(self._many, self.groups, few, self._shape).run(few)
-            self._few = few
+                reduced = fit(self._many, self.groups, reduced, self._shape).run(reduced)
+            self._few = reduced
         return replace(self._few, weights=self._few.weights * self._sign)
 
     def regroup(self) -> float:
-        """The next groups, and the distortion with them."""
+        """Compute the next groups; returns their distortion."""
         if self.settled:
             return self._distortion
         if self._method == "kl":
@@ -287,20 +290,20 @@ class _SignPart:
         self._next = groups
         before, weights = self._distortion, np.ones(self._f.size) if self._method == "zhang" else self._f.weights
         self._distortion = float(weights @ self._cost)
-        still = self._method == "zhang" and abs(before - self._distortion) <= SETTLED * abs(self._distortion)
-        self.settled = still or bool(np.array_equal(groups, self.groups))
+        converged = self._method == "zhang" and abs(before - self._distortion) <= TOLERANCE * abs(self._distortion)
+        self.settled = converged or bool(np.array_equal(groups, self.groups))
         return self._distortion
 
     def reseed(self) -> int:
-        """Take the next groups; those that emptied begin anew with the components that are fitted worst."""
+        """Use the next groups; empty groups restart with the components of largest error."""
         groups = self._next
         counts = np.bincount(groups, minlength=self.size)
         empty = np.flatnonzero(counts == 0)
         if len(empty):
             worst = np.argsort(-self._f.weights * self._cost, kind="stable")
-            given = iter(worst)
+            candidates = iter(worst)
             for group in empty:
-                row = next(row for row in given if counts[groups[row]] > 1)
+                row = next(row for row in candidates if counts[groups[row]] > 1)
                 counts[groups[row]] -= 1
                 groups[row] = group
                 counts[group] = 1
@@ -308,23 +311,24 @@ class _SignPart:
         return len(empty)
 
 
-def fewest(attempt: Callable[[int], T], enough: Callable[[T], bool], most: int, resolution: int) -> tuple[T, bool]:
-    """What the smallest size gives that is good enough, by doubling and bisection, and True; that of ``most`` and False if none is.
+def fewest(attempt: Callable[[int], T], suffices: Callable[[T], bool], most: int, resolution: int) -> tuple[T, bool]:
+    """The result of the smallest size that is good enough, by doubling and bisection, and True.
 
-    The size may be too large by one part in ``resolution``.
+    If no size up to ``most`` is good enough, returns the result of ``most`` and False. The size may be too large by one part in
+    ``resolution``.
     """
     low, high = 0, 1
-    found = attempt(high)
-    while not enough(found):
+    result = attempt(high)
+    while not suffices(result):
         if high >= most:
-            return found, False
+            return result, False
         low, high = high, min(2 * high, most)
-        found = attempt(high)
+        result = attempt(high)
     while high - low > max(1, high // resolution):
         middle = (low + high) // 2
-        tried = attempt(middle)
-        if enough(tried):
-            high, found = middle, tried
+        attempted = attempt(middle)
+        if suffices(attempted):
+            high, result = middle, attempted
         else:
             low = middle
-    return found, True
+    return result, True

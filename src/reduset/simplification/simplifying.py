@@ -1,9 +1,9 @@
-"""simplify: a mixture of many components becomes one of few, each with a covariance of its own (Zhang & Kwok 2010).
+"""simplify: reduce a mixture of many components to a few, each with its own covariance (Zhang & Kwok 2010).
 
-start (which groups) → rounds of local fits and regrouping → all weights together → joint descent, each with the L2 error it leaves.
-The first two stages are the paper's Algorithm 1: as printed with method="zhang", with at most three steps of each local fit in a
-round with method="l2". The others go beyond it. Signed weights: the positive and the negative part are grouped separately, as the
-paper does for SVMs, and meet when the weights are refitted.
+The stages are first groups, rounds of local fits and regrouping, a fit of all weights together, and a joint descent. The history
+holds the L2 error after each step. The first two stages are Algorithm 1 of the paper: as printed with method="zhang", and with at
+most three steps of each local fit in a round with method="l2". The others go beyond it. With signed weights, the positive and the
+negative part are grouped separately, as the paper does for SVMs, and combined when the weights are refitted.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from reduset.simplification.l2_error import RelativeL2Error, local_squares
 from reduset.simplification.local_fit import ComponentArrays
 from reduset.simplification.pipeline import ROUNDS, PipelineOptions, PipelineResult, SimplificationPipeline, StageError, fewest
 
-MOST_COMPONENTS = 1000
-MOST_COLUMNS = 2000
-RESOLUTION = 20  # of sizes: with a tolerance, one part in so many
+MAX_COMPONENTS = 1000
+MAX_COLUMNS = 2000
+RESOLUTION = 20  # for a tolerance, the size may be too large by one part in 20
 METHODS = ("l2", "zhang", "kl")
 
 
@@ -46,11 +46,12 @@ class Simplification:
     error : ‖f − g‖/‖f‖ in L2
     interval : (low, high) of the error at 95 %; both ends equal the error where it was computed exactly
     groups : (n,) the component of the result that each given component was grouped into; −1 for components of weight zero
-    history : the steps, each a (stage, error): "group" (whose weights do not keep the mass yet), "refit", "keep" where the
-        components of largest norm as they are and one for the rest do better (alone, without groups before it, where these stand
-        apart and a polish follows), "polish"
+    history : the steps, each a (stage, error)
+        "group" is a round of local fits, with weights that do not keep the mass yet. "refit" fits all weights. "keep" starts again
+        from the components of largest norm, unchanged, and one for the rest, if their error is lower. It is the first step if these
+        components hardly overlap and a polish follows. "polish" is a step of the joint descent.
     n_components : the number of components given
-    reseeded : how often a group had become empty and was restarted with the component of largest error
+    reseeded : the number of empty groups that were restarted with the component of largest error
     reached : True if ``tol`` was reached
     seconds : run time
     log_norm : log ‖f‖ in L2, the unit of the error; None if every component was kept
@@ -84,7 +85,7 @@ class Simplification:
         return float(np.sqrt(len(errors) * np.square(errors).sum()))
 
     def _local_errors(self, mixture: Mixture | KernelMean) -> Array:
-        """The local errors; where components with weight are in no group, the norm of these follows as one more."""
+        """The local errors, followed by the norm of the components with weight that are in no group, if any."""
         f = as_mixture(mixture)
         if f.size != self.n_components or f.dimension != self.mixture.dimension:
             raise ValueError(
@@ -94,13 +95,13 @@ class Simplification:
         if self.log_norm is None:  # every component was kept
             return np.zeros(self.size)
         g = self.mixture
-        few = ComponentArrays(g.weights, g.means, g.covariances)
+        reduced = ComponentArrays(g.weights, g.means, g.covariances)
         groups, rest = self.groups, (self.groups < 0) & (f.weights != 0)
         if rest.any():
             groups = np.where(rest, g.size, groups)
             nothing = ComponentArrays(np.zeros(1), g.means[:1], g.covariances[:1])
-            few = ComponentArrays.joined([few, nothing])
-        squares, log_unit = local_squares(ComponentArrays(f.weights, f.means, f.covariances), groups, few)
+            reduced = ComponentArrays.joined([reduced, nothing])
+        squares, log_unit = local_squares(ComponentArrays(f.weights, f.means, f.covariances), groups, reduced)
         return np.sqrt(squares) * np.exp(0.5 * log_unit - self.log_norm)
 
     @property
@@ -110,7 +111,7 @@ class Simplification:
 
     @property
     def idle(self) -> int:
-        """How many components have come to weigh nothing: fewer would do."""
+        """The number of components of weight 0; a smaller size gives the same error."""
         return int((self.mixture.weights == 0).sum())
 
     def __str__(self) -> str:
@@ -125,9 +126,9 @@ class Simplification:
         if last:
             lines.append(f"steps      {', '.join(f'{stage} {error:.3g}' for stage, error in last.items())}")
         if self.reseeded:
-            lines.append(f"           {self.reseeded} groups emptied and were begun anew")
+            lines.append(f"           {self.reseeded} empty groups were restarted")
         if self.idle:
-            lines.append(f"           {self.idle} components have come to weigh nothing: fewer would do")
+            lines.append(f"           {self.idle} components have weight 0: a smaller size suffices")
         if not self.reached:
             lines.append("NOT REACHED within the largest size allowed: see max_size")
         lines.append(f"time       {self.seconds:.3g} s")
@@ -153,7 +154,7 @@ def simplify(
     rng: SeedLike = None,
     progress: ProgressLike = False,
 ) -> Simplification:
-    """Replace a mixture by one of few components, and compute the L2 error.
+    """Replace a mixture by a smaller one, and compute the L2 error.
 
     Pass exactly one of ``size``, ``tol`` and ``radius``, or none if ``start`` holds labels.
 
@@ -161,33 +162,34 @@ def simplify(
     ----------
     mixture : Mixture, or Gaussian KernelMean
     size : int
-        That many components (fewer where fewer of the given ones are distinct).
+        The number of components. The result has fewer if fewer given components are distinct.
     tol : float
-        About the fewest components whose error ‖f − g‖/‖f‖ in L2 is at most this.
+        The largest relative error ‖f − g‖/‖f‖ in L2; the result has about the fewest components with this error.
     radius : float
-        As many groups as it takes for every component to lie within this distance of the first of its group.
+        The largest distance of a component to the first of its group; it sets the number of groups.
     method : "l2", "zhang" or "kl"
         The local fits and the grouping. "l2" minimises the L2 error with at most three steps of each local fit in a round. "zhang"
         is Algorithm 1 of Zhang & Kwok (2010) as printed: each local fit iterates until a change is at most 0.01, in the units of
         the means. On the paper's toy mixtures the errors of the two differ by less than 3 %. "kl" matches moments and groups by KL
         divergence (Goldberger & Roweis 2005).
     covariance : "full", "diag" or "spherical"
-        Of the result's components.
+        The shape of the covariances in the result.
     start : "kmeans", or (n,) labels
         Weighted k-means on the means, or a partition: a label for each component.
     rounds : int
-        The most rounds of local fits and regrouping; they end earlier where they change little.
+        The maximum number of rounds of local fits and regrouping; they end earlier if they change little.
     refit : bool
         Fit all weights together after the grouping.
     polish : bool or int
-        Whether centres, covariances and weights then descend together; a number is the most steps. True takes them as long as five
-        lower the squared error by 2 %, for some seconds (100 at most). Both False is the method alone.
+        Minimise the error over centres, covariances and weights together; a number sets the maximum of steps. True continues
+        while five steps lower the squared error by 2 %, for at most 100 steps and about 10 seconds. With ``refit=False,
+        polish=False`` only ``method`` is used.
     density : bool
-        Keep a density a density: weights not negative, with the mixture's mass. False leaves weights free, for the least error.
+        Keep a density: weights are not negative and have the mass of the mixture. False leaves weights free, for a lower error.
     mass_weights : bool
         Give each component the mass of its group, Σα (Zhang & Kwok 2010, Section IV), instead of the weight of least local error.
         Needs ``refit=False`` and ``polish=False``. With method "kl" the weights are always these.
-    max_size : int, default min(n, 1000), the most components for ``tol``
+    max_size : int, default min(n, 1000), the maximum number of components for ``tol``
     rng : None, seed or Generator
     progress : bool, or a function of (stage, done, total)
 
@@ -203,12 +205,12 @@ def simplify(
     >>> found.error < 0.05, round(found.mixture.mass, 12)
     (True, 1.0)
     """
-    begun = time.perf_counter()
+    started = time.perf_counter()
     f = as_mixture(mixture)
     goal = _goal(f, start, size, tol, radius)
     if max_size is not None and tol is None:
-        raise ValueError("max_size goes with tol; with size or radius it has no meaning, leave it out")
-    most = MOST_COMPONENTS if max_size is None else _validate.whole(max_size, "max_size", 1)
+        raise ValueError("max_size needs tol; omit it with size or radius")
+    limit = MAX_COMPONENTS if max_size is None else _validate.whole(max_size, "max_size", 1)
     _validate.one_of(method, "method", METHODS)
     _validate.one_of(covariance, "covariance", NDIM)
     _require_weights(f)
@@ -218,13 +220,13 @@ def simplify(
     stages = fitting_stages(refit, polish)
     if _validate.flag(mass_weights, "mass_weights") and stages[0]:
         raise ValueError(
-            "mass_weights=True sets the weights by the groups, refit computes them anew; pass refit=False, polish=False"
+            "mass_weights=True sets the weights from the groups, and refit replaces them; pass refit=False, polish=False"
         )
     options = PipelineOptions(method, covariance, *stages, rounds, mass, mass_weights)
     rng = _validate.generator(rng)
     with closing(Progress(progress)) as shown, single_threaded_blas():
-        found, reached = _found(f, start, goal, most, options, rng, shown)
-    result = _result(f, found, reached, method, time.perf_counter() - begun)
+        outcome, reached = _run(f, start, goal, limit, options, rng, shown)
+    result = _result(f, outcome, reached, method, time.perf_counter() - started)
     if not reached and not is_quiet():
         more = "" if covariance == "full" else ", or use covariance='full'"
         warn(
@@ -235,16 +237,16 @@ def simplify(
 
 
 def _require_columns(f: Mixture) -> None:
-    """Raise where the norm of a component in L2 underflows: its square is 2^(−d/2) of the density's peak."""
-    if f.dimension > MOST_COLUMNS:
+    """Raise `ValueError` if the L2 norm of a component underflows: its square is 2^(−d/2) of the peak of the density."""
+    if f.dimension > MAX_COLUMNS:
         raise ValueError(
-            f"mixture must have at most {MOST_COLUMNS:,} columns, beyond which densities underflow in L2, got {f.dimension:,}; "
+            f"mixture must have at most {MAX_COLUMNS:,} columns, beyond which densities underflow in L2, got {f.dimension:,}; "
             "reduce the columns first, such as by principal components"
         )
 
 
 def _goal(f: Mixture, start: Any, size: Any, tol: Any, radius: Any) -> dict[str, Any]:
-    """The one of size, tol and radius that is given, by its name and checked; none where labels say it."""
+    """The given one of size, tol and radius by name, validated; empty if ``start`` holds labels instead."""
     partitioned = not isinstance(start, str)
     if not partitioned:
         _validate.one_of(start, "start", ("kmeans",))
@@ -253,35 +255,35 @@ def _goal(f: Mixture, start: Any, size: Any, tol: Any, radius: Any) -> dict[str,
         rule = "give exactly one of size (a number of components), tol (a relative error) and radius (of the groups)"
         raise ValueError(f"{rule}; got {' and '.join(goals) or 'none'}")
     if partitioned and (tol is not None or radius is not None):
-        raise ValueError(f"start as labels has groups of its own, {next(iter(goals))} looks for them; leave one of them out")
+        raise ValueError(f"start as labels has groups of its own, {next(iter(goals))} searches for groups; leave one of them out")
     if size is not None:
         goals["size"] = _validate.whole(size, "size", 1, f.size, "it is a number of the mixture's components")
     if tol is not None:
-        goals["tol"] = _validate.positive(tol, "tol", "it is a share, 0.01 for one percent")
+        goals["tol"] = _validate.positive(tol, "tol", "it is a proportion, 0.01 for one percent")
     if radius is not None:
         goals["radius"] = _validate.positive(radius, "radius", "it is a distance in the units of the means")
     return goals
 
 
 def fitting_stages(refit: Any, polish: Any) -> tuple[bool, int | None]:
-    """Whether weights are fitted together, and the most steps of the descent after it, None for as many as can be afforded."""
+    """The flag of the joint fit of weights, and the maximum of descent steps, None for the affordable number."""
     refit = _validate.flag(refit, "refit")
     if isinstance(polish, bool | np.bool_):
         steps = None if polish else 0
     else:
         steps = _validate.whole(polish, "polish", 0, None, "it is a number of steps, or True or False")
     if not refit and steps != 0:
-        raise ValueError("refit=False keeps the weights of each group, polish finds them anew; pass polish=False too")
+        raise ValueError("refit=False keeps the weights of each group, and polish replaces them; pass polish=False too")
     return refit, steps
 
 
-def _found(
-    f: Mixture, start: Any, goal: dict[str, Any], most: int, options: PipelineOptions, rng: np.random.Generator, shown: Progress
+def _run(
+    f: Mixture, start: Any, goal: dict[str, Any], limit: int, options: PipelineOptions, rng: np.random.Generator, shown: Progress
 ) -> tuple[PipelineResult, bool]:
-    """The components, and whether the goal was reached."""
+    """The components, and True if the goal was reached."""
     rows = np.flatnonzero(f.weights)
     if isinstance(start, str) and goal.get("size", 0) >= len(rows) and f.covariances.ndim <= NDIM[options.shape]:
-        return _nothing_lost(f, rows, options.shape), True
+        return _unchanged(f, rows, options.shape), True
     pipeline = SimplificationPipeline(f, rows, options, rng, shown)
     if not isinstance(start, str):
         return pipeline.run(pipeline.given_groups(start, goal.get("size"))), True
@@ -291,31 +293,31 @@ def _found(
 
     if "tol" not in goal:
         return attempt(goal.get("size")), True
-    return fewest(attempt, lambda found: found.error.relative <= goal["tol"], min(most, len(rows)), RESOLUTION)
+    return fewest(attempt, lambda outcome: outcome.error.relative <= goal["tol"], min(limit, len(rows)), RESOLUTION)
 
 
-def _nothing_lost(f: Mixture, rows: Labels, shape: str) -> PipelineResult:
-    """As many components as there are: these, in the shape asked for, which holds theirs."""
-    few = ComponentArrays(f.weights[rows], f.means[rows], widened(f.covariances[rows], NDIM[shape], f.dimension))
+def _unchanged(f: Mixture, rows: Labels, shape: str) -> PipelineResult:
+    """All components unchanged, with covariances in the requested shape, which must contain their shape."""
+    reduced = ComponentArrays(f.weights[rows], f.means[rows], widened(f.covariances[rows], NDIM[shape], f.dimension))
     groups = np.full(f.size, -1)
     groups[rows] = np.arange(len(rows))
-    return PipelineResult(few, groups, RelativeL2Error(0.0, 0.0, 0.0), [], 0, None)
+    return PipelineResult(reduced, groups, RelativeL2Error(0.0, 0.0, 0.0), [], 0, None)
 
 
-def _result(f: Mixture, found: PipelineResult, reached: bool, method: str, seconds: float) -> Simplification:
-    few, error = found.few, found.error
+def _result(f: Mixture, outcome: PipelineResult, reached: bool, method: str, seconds: float) -> Simplification:
+    reduced, error = outcome.reduced, outcome.error
     return Simplification(
-        mixture=Mixture(few.weights, few.means, few.covariances),
+        mixture=Mixture(reduced.weights, reduced.means, reduced.covariances),
         error=error.relative,
         interval=(max(error.relative - 1.96 * error.spread, 0.0), error.relative + 1.96 * error.spread),
-        groups=found.groups,
-        history=tuple(found.history),
+        groups=outcome.groups,
+        history=tuple(outcome.history),
         n_components=f.size,
-        reseeded=found.reseeded,
+        reseeded=outcome.reseeded,
         reached=reached,
         seconds=seconds,
         method=method,
-        log_norm=found.log_norm,
+        log_norm=outcome.log_norm,
     )
 
 

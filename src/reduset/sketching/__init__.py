@@ -1,4 +1,4 @@
-"""Sketches: rows of the data with weights, right for means, spreads, quantiles and proportions, with the measured error.
+"""Sketches: rows of the data with weights that preserve means, spreads, quantiles and proportions, with the measured error.
 
 May import: compression, select, weights, certificate and what these may.
 """

@@ -1,8 +1,14 @@
-"""Before and after, column by column: all rows compared with the weighted sketch.
+"""Statistics of each column: all rows compared with the weighted sketch.
 
-A difference is in units of the column's standard deviation. Next to it stands its expected size for as many random rows without
-replacement, √(2/π) times the standard error: 1/√m for a mean, √((κ − 1)/4m) for a standard deviation, √(p(1 − p)/m) for a
-proportion, and for a quantile the distance to the quantiles at p ± √(p(1 − p)/m). O(m·d·log m) for m rows of the sketch.
+A difference is in units of the column's standard deviation. The expected difference of m random rows without replacement is printed
+next to it. It is √(2/π) times the standard error:
+
+- 1/√m for a mean,
+- √((κ − 1)/4m) for a standard deviation,
+- √(p(1 − p)/m) for a proportion,
+- for a quantile, the distance to the quantiles at p ± √(p(1 − p)/m).
+
+O(m·d·log m) for m rows of the sketch.
 """
 
 from __future__ import annotations
@@ -25,7 +31,7 @@ EXPECTED = float(np.sqrt(2 / np.pi))  # the mean absolute value of a standard no
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One statistic of one column; ``difference`` and ``random_rows`` are in standard deviations of the column."""
+    """One statistic of one column. ``difference`` and ``random_rows`` are in standard deviations of the column."""
 
     column: str
     statistic: str
@@ -36,7 +42,7 @@ class Change:
 
     @property
     def kept(self) -> bool:
-        """Whether an extreme is a row of the sketch; of two values, whether both are."""
+        """Whether the sketch has a row with this extreme, or rows with both values of a binary column."""
         if self.statistic in (MINIMUM, MAXIMUM):
             return self.sketch == self.all_rows
         return not self.statistic.startswith(PROPORTION) or 0 < self.sketch < 1
@@ -59,42 +65,42 @@ class ColumnTable(Sequence[Change]):
 
     @property
     def largest(self) -> Change | None:
-        """The statistic that differs most, extremes aside; None if every column is constant."""
-        able = (each for each in self.changes if each.statistic not in (MINIMUM, MAXIMUM))
-        return max(able, key=lambda each: abs(each.difference), default=None)
+        """The statistic with the largest difference, without extremes; None if every column is constant."""
+        changes = (change for change in self.changes if change.statistic not in (MINIMUM, MAXIMUM))
+        return max(changes, key=lambda change: abs(change.difference), default=None)
 
     @property
     def extremes(self) -> tuple[Change, ...]:
-        """The minima and maxima of columns of more than two values."""
-        return tuple(each for each in self.changes if each.statistic in (MINIMUM, MAXIMUM))
+        """The minima and maxima of columns with more than two values."""
+        return tuple(change for change in self.changes if change.statistic in (MINIMUM, MAXIMUM))
 
     @property
     def proportions(self) -> tuple[Change, ...]:
-        """The proportions of columns of two values, as categories become."""
-        return tuple(each for each in self.changes if each.statistic.startswith(PROPORTION))
+        """The proportions of columns with two values, such as encoded categories."""
+        return tuple(change for change in self.changes if change.statistic.startswith(PROPORTION))
 
     def renamed(self, names: Sequence[str]) -> ColumnTable:
-        """The same table with other names of columns, given in their order."""
-        titles = dict(zip(dict.fromkeys(each.column for each in self.changes), map(str, names), strict=True))
-        return ColumnTable(tuple(replace(each, column=titles[each.column]) for each in self.changes))
+        """The table with other names of columns, given in their order."""
+        titles = dict(zip(dict.fromkeys(change.column for change in self.changes), map(str, names), strict=True))
+        return ColumnTable(tuple(replace(change, column=titles[change.column]) for change in self.changes))
 
     def to_dict(self) -> dict[str, list[Any]]:
-        """Columns of a table with one row a statistic, as `pandas.DataFrame` takes them."""
+        """The table as a dictionary of columns for `pandas.DataFrame`, with one row for each statistic."""
         names = ("column", "statistic", "all_rows", "sketch", "difference", "random_rows")
-        return {name: [getattr(each, name) for each in self.changes] for name in names}
+        return {name: [getattr(change, name) for change in self.changes] for name in names}
 
     def __str__(self) -> str:
         head = ("column", "statistic", "all rows", "sketch", "difference", "random rows")
         body = [
             (
-                printable(each.column),
-                each.statistic,
-                f"{each.all_rows:.6g}",
-                f"{each.sketch:.6g}",
-                f"{each.difference:+.4f}",
-                "" if np.isnan(each.random_rows) else f"{each.random_rows:.4f}",
+                printable(change.column),
+                change.statistic,
+                f"{change.all_rows:.6g}",
+                f"{change.sketch:.6g}",
+                f"{change.difference:+.4f}",
+                "" if np.isnan(change.random_rows) else f"{change.random_rows:.4f}",
             )
-            for each in self.changes
+            for change in self.changes
         ]
         widths = [max(map(len, entries)) for entries in zip(head, *body, strict=True)]
         lines = [
@@ -105,7 +111,7 @@ class ColumnTable(Sequence[Change]):
 
 
 def compare_columns(names: Sequence[str], before: Summary, rows: Array, weights: Array, n: int) -> ColumnTable:
-    """All rows, of which ``before`` is the summary, compared with the sketch's rows (m, d) and their weights."""
+    """Compare all rows, with the summary ``before``, with the rows (m, d) and weights of the sketch."""
     after = summarise(rows, weights)
     correction = EXPECTED * np.sqrt(max(1 - len(rows) / n, 0.0))
     changes = []
@@ -118,11 +124,11 @@ def compare_columns(names: Sequence[str], before: Summary, rows: Array, weights:
 
 
 def _statistics(before: Summary, after: Summary, rows: Array, weights: Array, j: int) -> Iterator[tuple[str, float, float, float]]:
-    """Name, of all rows, of the sketch, and the standard error of as many random rows, in standard deviations."""
+    """Name, value for all rows, value for the sketch, and standard error of random rows, in standard deviations."""
     count, spread = len(rows), float(before.spreads[j])
     if before.binary[j] and spread > 0:
         width = float(before.maxima[j] - before.minima[j])
-        old, new = ((float(each.means[j]) - float(before.minima[j])) / width for each in (before, after))
+        old, new = ((float(summary.means[j]) - float(before.minima[j])) / width for summary in (before, after))
         yield f"{PROPORTION} of {before.maxima[j]:g}", old, new, 1 / np.sqrt(count)
         return
     yield MEAN, float(before.means[j]), float(after.means[j]), 1 / np.sqrt(count)

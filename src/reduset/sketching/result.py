@@ -1,4 +1,4 @@
-"""The result of a sketch: rows, weights, assignments, the covering radius, the error at every scale, and a before/after table."""
+"""The result of a sketch: rows, weights, assignments, covering radius, error at every scale, and statistics of columns."""
 
 from __future__ import annotations
 
@@ -31,20 +31,22 @@ class Sketch:
     indices : (m,) row numbers, ascending
     weights : (m,) the mass that each row represents; they sum to 1
     assignments : (n,) the position in ``indices`` of the nearest row of the sketch; −1 for rows of weight 0
-    covering : (m,) True for rows added for rare or extreme values: far from all others, or the minimum or maximum of a column
-    certificate : the measured error, at the resolution if there is one, and the covering radius
-    mean : KernelMean of these rows and weights, with the kernel at which the certificate measures
-    resolution : the smallest bandwidth at which the error is within ``tol``, there and at all coarser ones; None if there is none
-    tol : the tolerance of the resolution
-    profile : the error at every scale; None for kernels without a scale
-    columns : all rows compared with the weighted sketch, column by column
-    exact : the summaries of the columns that calibration made equal to those of all rows
-    exceptions : (column, statistic) pairs of such summaries that no weights within a factor of 3 of their start could make equal
+    covering : (m,) True for rows that were added for rare or extreme values
+        These are far from all others, or the minimum or maximum of a column.
+    certificate : Measured error, at the resolution if there is one, and covering radius.
+    mean : KernelMean of these rows and weights, with the kernel of the certificate.
+    resolution : Smallest bandwidth with an error within ``tol``, there and at all coarser scales; None if there is none.
+    tol : Tolerance of the resolution.
+    profile : Error at every scale; None for kernels without a scale.
+    columns : Statistics of each column, for all rows and for the weighted sketch.
+    exact : Summaries of the columns that calibration made equal to those of all rows.
+    exceptions : Pairs (column, statistic) of such summaries that could not be made equal.
+        That would have changed weights by more than a factor of 3.
     groups : (m,) the group of each row, if groups were sketched separately
-    timings : seconds by stage
-    message : what else there is to know of the selection
-    notes : what was done to the columns of a frame: encoded, not used
-    calibrated : whether the weights were calibrated, as far as the bounds on them allow
+    timings : Seconds by stage.
+    message : Other information on the selection.
+    notes : Which columns of a frame were encoded, and which were not used.
+    calibrated : Whether the weights were calibrated, within their bounds.
     """
 
     indices: Indices
@@ -78,7 +80,7 @@ class Sketch:
 
     @property
     def radius(self) -> float | None:
-        """The largest distance of a row to its assigned row, in units of the data, or of the kernel's scales."""
+        """The largest distance of a row to its assigned row, in units of the data or of the kernel's scales."""
         return self.certificate.radius
 
     @property
@@ -92,36 +94,38 @@ class Sketch:
         return np.bincount(self.assignments[self.assignments >= 0], minlength=self.size)
 
     def carried(self, values: Any) -> NDArray[Any]:
-        """Values of the sketch's rows, (m, …), copied to the rows assigned to them, (n, …).
+        """Copy values of the sketch's rows, (m, …), to the rows assigned to them, (n, …).
 
         Parameters
         ----------
-        values : (m, …) array, one for each of ``indices``
+        values : (m, …) array
+            One value for each of ``indices``.
         """
-        found = np.asarray(values)
-        if found.ndim < 1 or len(found) != self.size:
-            raise ValueError(f"values must have {self.size:,} rows, one for each row of the sketch; got shape {found.shape}")
+        array = np.asarray(values)
+        if array.ndim < 1 or len(array) != self.size:
+            raise ValueError(f"values must have {self.size:,} rows, one for each row of the sketch; got shape {array.shape}")
         if (self.assignments < 0).any():
-            raise ValueError("some rows have weight 0 and are not assigned to any row; omit them from the data")
-        return np.asarray(found[self.assignments])
+            raise ValueError("rows with weight 0 are not assigned to any row of the sketch; omit them from the data")
+        return np.asarray(array[self.assignments])
 
     def to_frame(self, weight: str = "weight") -> Any:
-        """The rows in the type that came in (pandas, polars, Arrow; pandas for arrays), with a column of weights.
+        """The rows in the type of the data (pandas, polars, Arrow; pandas for arrays), with a column of weights.
 
         Parameters
         ----------
-        weight : the name of that column; weights are scaled to sum to the number of rows of the data
+        weight : str
+            The name of this column. Its sum is the number of rows of the data.
         """
         return self.kept.with_column(weight, self.weights * (self.n_samples / self.weights.sum()))
 
     def describe(self) -> Description:
-        """The sketch as rows of (label, value, explanation): as text, as plain values, or as a table."""
+        """The sketch as rows of (label, value, explanation), which give text, plain values or a table."""
         n, m, certificate = self.n_samples, self.size, self.certificate
         factor = f" ({n / m:,.0f}x)" if n >= 2 * m else ""
         size = f"{counted(n, 'row')} × {counted(self.mean.dimension, 'column')} -> {counted(m, 'weighted row')}{factor}"
         units = "" if getattr(self.mean.kernel, "is_isotropic", True) else " in units of the columns' scales"
-        reach = f"{units}, the largest distance of a row to its nearest row of the sketch"
-        radius = "" if self.radius is None else f"{self.radius:.3g}{reach}"
+        distance = f"{units}, the largest distance of a row to its nearest row of the sketch"
+        radius = "" if self.radius is None else f"{self.radius:.3g}{distance}"
         groups = "" if self.groups is None else f"{len(np.unique(self.groups)):,}, sketched separately; their proportions are exact"
         measured = {"relative_error": self.error, "interval": certificate.interval, "confidence": certificate.confidence}
         return Description(
@@ -131,7 +135,7 @@ class Sketch:
                 Row(
                     "columns",
                     self._columns(),
-                    "Statistics of all rows, compared with those of the weighted sketch.",
+                    "Statistics of all rows, compared with the statistics of the weighted sketch.",
                     {"exact": self.exact, "exceptions": self.exceptions, "changes": self.columns.to_dict()},
                 ),
                 Row("weights", self._weights(), "The weight of a row is the mass that it represents."),
@@ -142,7 +146,7 @@ class Sketch:
                     "The error of the kernel density, relative to its norm.",
                     measured | {"resolution": self.resolution, "tol": self.tol},
                 ),
-                Row("groups", groups, "Samples, batches or types, each with rows of its own.", {"seconds": self.timings}),
+                Row("groups", groups, "Samples, batches or types, each sketched separately.", {"seconds": self.timings}),
                 *(Row("note", note) for note in self.notes),
             ),
         )
@@ -151,10 +155,10 @@ class Sketch:
         return str(self.describe())
 
     def _columns(self) -> list[str]:
-        """Which statistics of columns are exact, and the largest change of the others: one entry a line."""
+        """Which statistics of columns are exact, and the largest change of the others, in lines."""
         text = []
         if not self.exact and self.calibrated:
-            text.append("weighted means are not exact: that takes more rows, or weights that change by more than a factor of 3")
+            text.append("weighted means are not exact: this needs more rows, or weights that change by more than a factor of 3")
         if self.exact:
             *first, last = self.exact
             text.append(f"weighted {' and '.join(filter(None, [', '.join(first), last]))} equal those of all rows{self._except()}")
@@ -165,23 +169,21 @@ class Sketch:
                 f"{other} {abs(largest.difference):.2g} standard deviations, {largest.statistic} of column {largest.column} "
                 f"({self.size:,} random row{'s' * (self.size != 1)}: {largest.random_rows:.2g})"
             )
-        if not getattr(self.mean.kernel, "is_isotropic", True):  # columns have units, as those of tables
+        if not getattr(self.mean.kernel, "is_isotropic", True):  # columns have units, as in tables
             text.append(self._kept())
         return text
 
     def _kept(self) -> str:
-        """Whether minima, maxima and categories are among the rows of the sketch, and the first that are not."""
-        gone = [
-            f"{each.statistic} of {printable(each.column)} ({each.all_rows:.6g})" for each in self.columns.extremes if not each.kept
-        ]
-        gone += [printable(each.column) for each in self.columns.proportions if not each.kept]
-        if not gone:
+        """Whether the sketch has rows for all minima, maxima and categories, and the first ones without a row."""
+        missing = [f"{c.statistic} of {printable(c.column)} ({c.all_rows:.6g})" for c in self.columns.extremes if not c.kept]
+        missing += [printable(change.column) for change in self.columns.proportions if not change.kept]
+        if not missing:
             return f"kept: every minimum and maximum{', every category' * bool(self.columns.proportions)}"
-        more = f" and {len(gone) - SHOWN_EXCEPTIONS} more" if len(gone) > SHOWN_EXCEPTIONS else ""
-        return f"not kept: {', '.join(gone[:SHOWN_EXCEPTIONS])}{more}"
+        more = f" and {len(missing) - SHOWN_EXCEPTIONS} more" if len(missing) > SHOWN_EXCEPTIONS else ""
+        return f"not kept: {', '.join(missing[:SHOWN_EXCEPTIONS])}{more}"
 
     def _except(self) -> str:
-        """The summaries that calibration could not make equal: each by name, or their number and columns."""
+        """The summaries that calibration could not make equal, by name, or their number and columns."""
         if not self.exceptions:
             return ""
         if len(self.exceptions) <= SHOWN_EXCEPTIONS:

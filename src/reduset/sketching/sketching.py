@@ -1,9 +1,9 @@
-"""sketch: n rows in, m of them out, with weights.
+"""sketch: choose m of n rows, with weights.
 
-1. `strata`: covering rows, and one row of each stratum of equal mass; right without weights, too.
-2. `calibration`: weights near the masses of the strata, with which the columns' summaries equal those of all rows.
-3. Assignments: each row to its nearest row of the sketch, O(n·m·d) at worst; the largest distance is the covering radius.
-4. The error at every scale, from random Fourier features of one pass over the rows (`certificate.by_scale`):
+1. `strata` chooses covering rows and one row of each stratum of equal mass. They are representative without weights, too.
+2. `calibration` computes weights near the masses of the strata, with which summaries of the columns are exact.
+3. Each row is assigned to its nearest row of the sketch, in O(n·m·d) at worst. The largest distance is the covering radius.
+4. Random Fourier features give the error at every scale from one pass over the rows (`certificate.by_scale`):
 
     e(h) = ‖f − f_m‖ / ‖f‖,     resolution = the smallest h at which e ≤ tol, there and at all coarser scales.
 """
@@ -38,7 +38,7 @@ from reduset.sketching.summaries import Summary, summarise
 from reduset.sketching.tables import DIVIDED, KeptRows, TableRows
 from reduset.weights import OWN, with_nearest_atoms
 
-UNITS = "scales='robust' divides columns by their interquartile ranges; scales=None uses them as they are, without this warning"
+UNITS = "scales='robust' divides columns by their interquartile ranges; scales=None keeps their units, without this warning"
 
 
 @seeded
@@ -60,43 +60,47 @@ def sketch(
     rng: SeedLike = None,
     progress: ProgressLike = False,
 ) -> Sketch:
-    """Choose rows that represent all rows, with weights; nearly as right without the weights.
+    """Choose rows that represent all rows, with weights. Without the weights, statistics are nearly as accurate.
 
     Parameters
     ----------
     data : (n, d) array, frame, `reduset.io.Table`, path, Dask collection or list of delayed partitions
-        Weights of tables and files count. Files and Dask collections are read in passes; of their rows, one copy in single
+        Weights of tables and files are used. Files and Dask collections are read in passes, and one copy of their rows in single
         precision is held in memory.
     size : int
-        Number of rows (all rows of non-zero weight, if there are fewer).
-    kernel : Kernel, default a Gaussian whose bandwidth is found
-        Sets the distance. The error is measured at its bandwidth, if it has one.
+        Number of rows, at most the number of rows with non-zero weight.
+    kernel : Kernel, default `Gaussian()`
+        Sets the distance. The error is measured at its bandwidth. Without a bandwidth, it is measured at the resolution.
     scales : "auto", "robust", "standard", numbers or None
-        Divide columns by these before distances are computed: interquartile ranges ("robust") or standard deviations. "auto" is
-        "robust" for frames and tables, None for tables in one unit (transformed channels, pixels), and None for arrays, with a
-        warning if one column dominates all distances. Only with ``kernel=None``.
+        Divide columns by interquartile ranges ("robust"), standard deviations ("standard") or given numbers, before distances are
+        computed. "auto" is "robust" for frames and tables, and None for tables in one unit (transformed channels, pixels). It is
+        also None for arrays, with a warning if one column dominates all distances. Only with ``kernel=None``.
     encode : "auto", None, or as in `reduset.io.read`
-        How text, categories and dates of a frame become numbers. "auto": categories become columns of 0 and 1, ordered categories
-        0, 1, …, dates days; text with more than 50 categories is not used. None uses numeric columns only.
+        How text, categories and dates of a frame become numbers. With "auto", categories become columns of 0 and 1. Ordered
+        categories become 0, 1, …, and dates become days. Text with more than 50 categories is not used. None uses numeric columns
+        only.
     identifiers : "omit" or "keep"
-        Whether columns of a frame that look like identifiers are used: whole numbers that rise or fall from row to row, or that
-        have no gaps and no repetition.
+        Whether columns of a frame that look like identifiers are used. These are whole numbers that rise or fall from row to row,
+        or that have no gaps and no repetition.
     coverage : float, optional
-        Proportion of the size for covering rows, the farthest-first rows of the data. A large one lowers the radius, and makes the
-        weights necessary. By default at most 1 %, and no more than leave means and spreads right without weights; with ``scales``,
-        also the rows with the minimum and the maximum of each column.
+        Proportion of the size for covering rows, the farthest-first rows of the data. A large proportion lowers the radius, and
+        makes the weights necessary. By default at most 1 %, and so few that means and spreads stay accurate without weights. With
+        ``scales``, the default also adds rows with the minimum and the maximum of each column.
     calibrate : bool
-        Adjust the weights, so that weighted means, standard deviations and deciles of columns equal those of all rows; False
-        keeps the masses of the strata.
-    sample_weight : (n,) array, optional; of files and Dask frames also a column
+        Adjust the weights, so that weighted means, standard deviations and deciles of columns are exact. False keeps the masses of
+        the strata.
+    sample_weight : (n,) array, optional
+        Weights of the rows. For files and Dask frames, also the name of a column.
     groups : (n,) array of labels, optional
-        Samples, batches or types: each has rows of its own, and its weights sum to its proportion exactly.
+        Samples, batches or types. Each group is sketched separately, and its weights sum to its proportion exactly.
     quotas : "square root", "proportional" or "equal"
         How ``size`` is divided among groups. A group with fewer rows than its quota is kept whole, and others get more.
     tol : float
         The error that sets the resolution.
-    confidence : float, of the intervals
-    rng : None, seed or Generator; the same seed gives the same result
+    confidence : float
+        The level of the intervals.
+    rng : None, seed or Generator
+        The same seed gives the same result.
     progress : bool, or a function of (stage, done, total)
 
     Examples
@@ -135,8 +139,8 @@ def sketch(
                 chosen = _chosen(full, parts, before, coverage, rng, shown)
             with clock.stage("weigh"):
                 rows = np.asarray(to_numpy(rows_of(full.atoms, chosen.rows)), np.float64)
-                found = _calibrated(rows, chosen, before, int(np.count_nonzero(full.weights)), calibrate)
-                chosen = replace(chosen, weights=found.weights)
+                calibrated = _calibrated(rows, chosen, before, int(np.count_nonzero(full.weights)), calibrate)
+                chosen = replace(chosen, weights=calibrated.weights)
             with clock.stage("assign"):
                 assignments, radius = _assigned(full, parts, chosen)
             with clock.stage("certify"):
@@ -145,7 +149,7 @@ def sketch(
     finally:
         shown.close()
     kept = KeptRows.of(data, chosen.rows, rows, table.names)
-    exceptions = tuple((kept.names[column], statistic) for column, statistic in found.exceptions)
+    exceptions = tuple((kept.names[column], statistic) for column, statistic in calibrated.exceptions)
     return Sketch(
         indices=chosen.rows,
         weights=chosen.weights,
@@ -157,12 +161,12 @@ def sketch(
         tol=tol,
         profile=errors.profile,
         columns=compare_columns(kept.names, before, rows, chosen.weights, full.size),
-        exact=found.exact,
+        exact=calibrated.exact,
         exceptions=exceptions,
         groups=None if chosen.group is None else parts.names[chosen.group],
         timings=clock.timings(),
         kept=kept,
-        message="; ".join(filter(None, [parts.message, _omissions(found)])),
+        message="; ".join(filter(None, [parts.message, _omissions(calibrated)])),
         notes=(*table.notes, *([DIVIDED] if by_default and table.has_units else [])),
         calibrated=calibrate,
     )
@@ -173,7 +177,7 @@ def _kernel(kernel: KernelLike, scales: Any, has_units: bool) -> KernelLike:
     if isinstance(scales, str) and _validate.one_of(scales, "scales", ("auto", *SCALES)) == "auto":
         return kernel if kernel is not None else Gaussian(scales="robust" if has_units else None)
     if kernel is not None:
-        raise ValueError("scales goes with kernel=None, a kernel has its own; use Gaussian(scales=...), or leave out kernel")
+        raise ValueError("scales needs kernel=None, since a kernel has its own scales; use Gaussian(scales=...), or omit kernel")
     return Gaussian(scales=scales)
 
 
@@ -183,16 +187,17 @@ def _calibrated(rows: Array, chosen: _Chosen, before: Summary, available: int, c
     return calibrate_weights(rows, chosen.weights, before, chosen.group) if calibrate else Calibration(chosen.weights, (), ())
 
 
-def _omissions(found: Calibration) -> str:
-    """Which summaries of the columns the weights do not reproduce; if there are none that they do, the result prints so."""
-    if not found.omitted or not found.exact:
+def _omissions(calibrated: Calibration) -> str:
+    """The summaries of columns that the weights do not reproduce. If they reproduce none, the printed result has its own line."""
+    if not calibrated.omitted or not calibrated.exact:
         return ""
-    return f"{' and '.join(found.omitted)} are not exact: that takes more rows, or weights that change by more than {BOUND:g} times"
+    omitted = " and ".join(calibrated.omitted)
+    return f"{omitted} are not exact: this needs more rows, or weights that change by more than a factor of {BOUND:g}"
 
 
 @dataclass(frozen=True)
 class _Parts:
-    """The rows of each group, and how many of them to choose; one group of all rows where none were given."""
+    """The rows of each group, and the number to choose from each. Without groups, there is one group of all rows."""
 
     names: NDArray[Any]
     rows: list[Indices | None]
@@ -202,7 +207,7 @@ class _Parts:
 
 @dataclass(frozen=True)
 class _Chosen:
-    """Rows, ascending, with weights, which of them cover, and the group of each (None for one group)."""
+    """Rows in ascending order, with weights, a mask of covering rows, and the group of each row (None for one group)."""
 
     rows: Indices
     weights: Array
@@ -238,9 +243,9 @@ def _part_of(full: KernelMean, rows: Indices | None) -> KernelMean:
 def _chosen(
     full: KernelMean, parts: _Parts, before: Summary, coverage: float | None, rng: np.random.Generator, shown: Progress
 ) -> _Chosen:
-    """The rows of every group, by its quota, under the numbers of all rows."""
+    """The chosen rows of all groups, as row numbers of the data."""
     report = shown.stage("selecting" if len(parts.rows) == 1 else "groups")
-    found: list[StratifiedRows] = []
+    parts_drawn: list[StratifiedRows] = []
     for k, (rows, size, stream) in enumerate(zip(parts.rows, parts.sizes, rng.spawn(len(parts.rows)), strict=True)):
         part = _part_of(full, rows)
         summary = before if rows is None else _summary(part)
@@ -248,32 +253,35 @@ def _chosen(
         if inner is None:
             report(k, len(parts.rows))
         drawn = draw_rows(part, summary, size, coverage, stream, inner)
-        found.append(drawn if rows is None else replace(drawn, rows=rows[drawn.rows]))
-    rows, weights, covering = (np.concatenate([getattr(each, name) for each in found]) for name in ("rows", "weights", "covering"))
+        parts_drawn.append(drawn if rows is None else replace(drawn, rows=rows[drawn.rows]))
+    rows, weights, covering = (
+        np.concatenate([getattr(drawn, name) for drawn in parts_drawn]) for name in ("rows", "weights", "covering")
+    )
     order = np.argsort(rows)
-    group = np.repeat(np.arange(len(found)), [len(each.rows) for each in found])[order] if len(parts.names) else None
+    lengths = [len(drawn.rows) for drawn in parts_drawn]
+    group = np.repeat(np.arange(len(lengths)), lengths)[order] if len(parts.names) else None
     return _Chosen(rows[order], weights[order], covering[order], group)
 
 
 def _assigned(full: KernelMean, parts: _Parts, chosen: _Chosen) -> tuple[Indices, float | None]:
-    """(n,) the nearest row of the sketch, of the same group, for each row of non-zero weight; and how far any is from it."""
-    found, farthest = np.full(full.size, -1), 0.0
+    """(n,) the nearest row of the sketch in the same group, for rows of non-zero weight, and the largest distance."""
+    assignments, farthest = np.full(full.size, -1), 0.0
     for k, rows in enumerate(parts.rows):
-        mine = np.arange(len(chosen.rows)) if chosen.group is None else np.flatnonzero(chosen.group == k)
+        members = np.arange(len(chosen.rows)) if chosen.group is None else np.flatnonzero(chosen.group == k)
         part = _part_of(full, rows)
         index, distance = np.empty(part.size, np.int64), np.zeros(part.size)
 
-        def note(_: int, which: Any, nearest: Any, __: Array, apart: Array, index: Indices = index, far: Array = distance) -> None:
-            index[which], far[which] = nearest, apart
+        def note(_: int, which: Any, atom: Any, __: Array, length: Array, index: Indices = index, to: Array = distance) -> None:
+            index[which], to[which] = atom, length
 
         with_nearest_atoms(
-            part, np.asarray(to_numpy(rows_of(full.atoms, chosen.rows[mine])), np.float64), None, note, products=False
+            part, np.asarray(to_numpy(rows_of(full.atoms, chosen.rows[members])), np.float64), None, note, products=False
         )
-        weighty = part.weights != 0
-        found[np.arange(full.size) if rows is None else rows] = np.where(weighty, mine[index], -1)
-        farthest = max(farthest, float(distance[weighty].max()))
-    found[chosen.rows] = np.arange(len(chosen.rows))  # of equal rows, each to itself
-    return found, full.kernel.length(farthest, full.dimension)
+        has_weight = part.weights != 0
+        assignments[np.arange(full.size) if rows is None else rows] = np.where(has_weight, members[index], -1)
+        farthest = max(farthest, float(distance[has_weight].max()))
+    assignments[chosen.rows] = np.arange(len(chosen.rows))  # a row of the sketch to itself, also if another is equal
+    return assignments, full.kernel.length(farthest, full.dimension)
 
 
 @dataclass(frozen=True)
@@ -296,24 +304,24 @@ class _Errors:
         rng: np.random.Generator,
         shown: Progress,
     ) -> _Errors:
-        """At the smallest bandwidth within ``tol``; at that of the kernel if there is none, or if no tolerance is given."""
+        """The error at the smallest bandwidth within ``tol``, or else at the bandwidth of the kernel."""
         target, size = Run(rng, confidence, shown).target(full), len(chosen.rows)
         scales = target.scales(size)
         atoms = np.asarray(to_numpy(rows_of(full.atoms, chosen.rows)), np.float64)
         small = KernelMean(atoms, chosen.weights, full.kernel)
-        if scales is None:  # a kernel without a scale, whose error takes inner products with all rows
+        if scales is None:  # without a scale, the error needs inner products with all rows
             weighed = weigh_atoms(target, Atoms(atoms, chosen.rows))
             _, certificate = certify(target, weighed, OWN, chosen.weights).state(size)
             return cls(replace(certificate, radius=radius), small, None, None)
         profile = scales.profile(small, scales.bandwidths, confidence, size)
-        found = None if tol is None else profile.finest(tol)
-        if found is not None:
-            small = with_bandwidth(small, found)
+        resolution = None if tol is None else profile.finest(tol)
+        if resolution is not None:
+            small = with_bandwidth(small, resolution)
         kernel = cast(RadialKernel, small.kernel)
-        there = scales.profile(small, np.array([kernel.width]), confidence, size)
-        error, (low, high) = float(there.relative_errors[0]), there.intervals[0].tolist()
-        if found is not None:  # of all scales at once, by which it was found
-            low, high = profile.intervals[profile.bandwidths == found][0].tolist()
+        at_width = scales.profile(small, np.array([kernel.width]), confidence, size)
+        error, (low, high) = float(at_width.relative_errors[0]), at_width.intervals[0].tolist()
+        if resolution is not None:  # the intervals that set it, which hold at all scales at once
+            low, high = profile.intervals[profile.bandwidths == resolution][0].tolist()
         energy = exponential(kernel.log_energy(full.dimension))
         method = "exact" if scales.certain else "frequencies"
         certificate = Certificate(
@@ -321,4 +329,4 @@ class _Errors:
             radius=radius,
             bandwidth=kernel.width,
         )
-        return cls(certificate, small, found, profile)
+        return cls(certificate, small, resolution, profile)

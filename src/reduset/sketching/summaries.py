@@ -1,7 +1,7 @@
 """Weighted summaries of columns: means, standard deviations, extremes, quantiles, and the mass at or below each quantile.
 
-A quantile is the smallest value at or below which lies that proportion of the mass, so it is always a value of the column. One pass
-for the moments, one sort a column: O(n·d·log n), and memory for one column a thread.
+The p-quantile is the smallest value with at least the proportion p of the mass at or below it. So it is a value of the column. One
+pass for the moments and one sort of each column take O(n·d·log n). Each thread stores one column.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ LEVELS = np.array([0.05, 0.1, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.9
 
 @dataclass(frozen=True)
 class Summary:
-    """Of d columns, each (d,); quantiles and the mass at or below them at `LEVELS`, (levels, d).
+    """Summaries (d,) of d columns. Quantiles and the mass at or below them are at `LEVELS`, (levels, d).
 
     Attributes
     ----------
-    square_spreads : standard deviation of ((x − mean) / spread)²
-    lowest, highest : a row with the minimum, and one with the maximum; the first of several
-    binary : whether a column has at most two values
+    square_spreads : Standard deviation of ((x − mean) / spread)².
+    lowest, highest : The first rows with the minimum and with the maximum.
+    binary : Whether a column has at most two values.
     """
 
     means: Array
@@ -42,23 +42,23 @@ class Summary:
     below_levels: Array = field(repr=False)
 
     def quantiles(self, levels: Array) -> Array:
-        """(levels, d), for levels among `LEVELS`."""
+        """(levels, d) quantiles, for levels among `LEVELS`."""
         return self.at_levels[_positions(levels)]
 
     def below(self, levels: Array) -> Array:
-        """(levels, d) the proportion of the mass at or below each quantile, which ties make larger than the level."""
+        """(levels, d) the proportion of the mass at or below each quantile. With ties, it is larger than the level."""
         return self.below_levels[_positions(levels)]
 
 
 def _positions(levels: Array) -> Array:
-    found = np.argmin(np.abs(LEVELS - np.asarray(levels)[:, None]), axis=1)
-    if not np.allclose(LEVELS[found], levels):
+    positions = np.argmin(np.abs(LEVELS - np.asarray(levels)[:, None]), axis=1)
+    if not np.allclose(LEVELS[positions], levels):
         raise ValueError(f"levels must be among {LEVELS.tolist()}, got {levels!r}")
-    return found
+    return positions
 
 
 def summarise(points: Floats, weights: Array | None) -> Summary:
-    """The summary of rows (n, d) with weights (n,); None for equal ones."""
+    """The summary of rows (n, d) with weights (n,), or None for equal weights."""
     n, d = points.shape
     total = float(n) if weights is None else float(weights.sum())
     means, spreads, squares = _moments(points, weights, total)
@@ -68,8 +68,8 @@ def summarise(points: Floats, weights: Array | None) -> Summary:
 
     def column(j: int, values: Floats) -> None:
         values = np.array(values)
-        alive = values if weights is None else np.where(weights > 0, values, np.nan)
-        lowest[j], highest[j] = np.nanargmin(alive), np.nanargmax(alive)
+        weighted = values if weights is None else np.where(weights > 0, values, np.nan)
+        lowest[j], highest[j] = np.nanargmin(weighted), np.nanargmax(weighted)
         if weights is None:
             values.sort()
             rows = np.maximum(np.ceil(LEVELS * n - 1e-9).astype(np.int64) - 1, 0)

@@ -1,8 +1,8 @@
-"""Rows of a table: frames as numbers for a sketch, and rows of the sketch in the type that came in.
+"""Rows of a table: frames as numbers for a sketch, and rows of the sketch in the type of the data.
 
-Frames go through the encoders of `reduset.io`, as files do, so that Python and the command agree: text and categories become
-columns of 0 and 1, dates days, and columns that look like identifiers are not used. Columns of frames and of tables that
-`reduset.io` read may differ in their units, and are divided by their interquartile ranges, unless a table has one unit.
+Frames use the encoders of `reduset.io`, as files do, so Python and the command give equal results. Text and categories become
+columns of 0 and 1, and dates become days. Columns that look like identifiers are not used. Columns of frames and of tables that
+`reduset.io` read may have different units. They are divided by their interquartile ranges, unless the table has one unit.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from reduset._types import Array, Indices
 from reduset.data import opened
 from reduset.io import Table, as_table, on_estimated_scales, open_files
 
-TRANSFORMED = "statistics of columns, distances and the error are of the transformed values; rows are kept as they were read"
+TRANSFORMED = "statistics of columns, distances and the error are of the transformed values; kept rows have the values of the file"
 DIVIDED = "columns are divided by their interquartile ranges; scales=None uses them as they are"
 PANDAS, POLARS, ARROW, ARRAY = "pandas", "polars", "pyarrow", "array"
 
@@ -31,12 +31,12 @@ class TableRows:
 
     Attributes
     ----------
-    values : what is sketched: the data, or the numbers of a frame
-    names : of the columns; None for x0, x1, …
-    notes : what was done to the columns of a frame
-    has_units : whether columns may have different units
-    encoding : how columns that hold no numbers became numbers, as `reduset.io.read` takes it
-    scales : the transform of each column that has one
+    values : The data, or the numbers of a frame.
+    names : Names of the columns; None for x0, x1, …
+    notes : Notes on encoded and omitted columns of a frame.
+    has_units : Whether columns may have different units.
+    encoding : How other columns became numbers, in the form of `reduset.io.read`.
+    scales : The transform of each transformed column.
     """
 
     values: Any
@@ -48,7 +48,7 @@ class TableRows:
 
     @classmethod
     def of(cls, data: Any, encode: Any, identifiers: str, weight_column: str | None = None) -> TableRows:
-        """The numbers of a pandas, polars or Arrow frame, and of a table of FCS files on estimated scales; other data unchanged."""
+        """The numbers of a pandas, polars or Arrow frame, or of a table of FCS files on estimated scales; other data unchanged."""
         if isinstance(data, str | os.PathLike):
             data = open_files(data, transform="auto", encode=encode, identifiers=identifiers, weight_column=weight_column)
         data = opened(data, weight_column)
@@ -59,8 +59,8 @@ class TableRows:
             table = on_estimated_scales(data)
             notes = (*table.notes, *([TRANSFORMED] if data.channels else []))
             return cls(table, table.columns, notes, not table.in_one_unit, table.encoding, table.scales)
-        home = type(data).__module__.split(".")[0]
-        if home not in (PANDAS, POLARS, ARROW) or not (hasattr(data, "columns") and hasattr(data, "shape")):
+        library = type(data).__module__.split(".")[0]
+        if library not in (PANDAS, POLARS, ARROW) or not (hasattr(data, "columns") and hasattr(data, "shape")):
             return cls(data)
         table = as_table(data, encode=encode, identifiers=identifiers)
         return cls(table.values, table.columns, table.notes, True, table.encoding)
@@ -68,7 +68,7 @@ class TableRows:
 
 @dataclass(frozen=True)
 class KeptRows:
-    """Some rows of a table."""
+    """The rows of a table that a sketch keeps."""
 
     kind: str
     rows: Any
@@ -76,22 +76,22 @@ class KeptRows:
 
     @classmethod
     def of(cls, data: Any, indices: Indices, atoms: Array, titles: tuple[str, ...] | None = None) -> KeptRows:
-        """The rows at ``indices`` of what came in; ``atoms`` (m, d) are their numbers, in columns of these titles."""
+        """The rows of the data at ``indices``; ``atoms`` (m, d) are their numbers, in columns of these titles."""
         names = column_names(data, atoms.shape[1]) if titles is None else titles
         if isinstance(data, Table):
-            return cls(ARRAY, data.values[indices], names)  # as they were read, whatever the scales of distances
-        home = type(data).__module__.split(".")[0]
-        if home == PANDAS and hasattr(data, "iloc"):
+            return cls(ARRAY, data.values[indices], names)  # values of the file, not on the scales of distances
+        library = type(data).__module__.split(".")[0]
+        if library == PANDAS and hasattr(data, "iloc"):
             return cls(PANDAS, data.iloc[indices].copy(), names)
-        if home == POLARS:
+        if library == POLARS:
             table = data.collect() if hasattr(data, "collect") else data
             return cls(POLARS, table[indices], names)
-        if home == ARROW and hasattr(data, "take"):
+        if library == ARROW and hasattr(data, "take"):
             return cls(ARROW, data.take(indices), names)
         return cls(ARRAY, atoms, names)
 
     def with_column(self, name: str, values: Array) -> Any:
-        """These rows and one more column, which must not be there yet."""
+        """The rows with a new column. Its name must be new."""
         if name in self.names or (self.kind != ARRAY and name in _titles(self.rows)):
             raise ValueError(f"weight must be a name that no column has, got {name!r}; choose another")
         if self.kind == PANDAS:
@@ -116,7 +116,7 @@ def _titles(table: Any) -> list[str]:
 
 
 def column_names(data: Any, count: int) -> tuple[str, ...]:
-    """The names of the columns; x0, x1, … where there are none."""
+    """The names of the columns, or x0, x1, … without names."""
     frame = framed(data) if is_annotated(data) or type(data).__module__.startswith(ARROW) else data
     names = getattr(frame, "columns", None)
     if names is None or callable(names) or isinstance(names, np.ndarray) or len(names) != count:

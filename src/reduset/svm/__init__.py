@@ -1,6 +1,6 @@
-"""Reduced sets of fitted SVMs: `compress_svm`, and the classifiers, regressions and outlier detectors of few bumps it returns.
+"""Reduced sets of fitted SVMs: `compress_svm`, and the smaller classifiers, regressors and outlier detectors that it returns.
 
-May import: simplification, compression and what is below them.
+May import: simplification, compression and their imports.
 """
 
 from reduset.svm.compressing import compress_svm

@@ -1,6 +1,6 @@
-"""What `compress_svm` returns: classifiers, regressions and outlier detectors of few bumps, behind scikit-learn's interface.
+"""The results of `compress_svm`: classifiers, regressors and outlier detectors with the interface of scikit-learn.
 
-Prediction costs O(m·d) a row in place of O(n·d), as one matrix product a block of rows.
+Prediction costs O(m·d) per row instead of O(n·d), with one matrix product for each block of rows.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ FIELDS: f.Fields = {
 
 
 class CompressedSVM(BaseEstimator):
-    """What all compressed SVMs share. They come from `compress_svm` or `load`, fitted; there is no fit of their own."""
+    """The base class of all compressed SVMs. `compress_svm` and `load` return fitted objects, so there is no fit."""
 
     kind: ClassVar[str]
 
@@ -67,33 +67,33 @@ class CompressedSVM(BaseEstimator):
 
     @classmethod
     def holding(cls, rule: DecisionRule, expansion: GaussianExpansion, method: str, loss: SvmLoss, support_vectors: int) -> Self:
-        """A fitted one."""
-        made = cls()
-        made.expansion_, made.method_, made.loss_, made.n_support_vectors_ = expansion, method, loss, support_vectors
-        made.n_features_in_, made._rule = expansion.dimension, rule
+        """A fitted object with this expansion and decision rule."""
+        result = cls()
+        result.expansion_, result.method_, result.loss_, result.n_support_vectors_ = expansion, method, loss, support_vectors
+        result.n_features_in_, result._rule = expansion.dimension, rule
         if rule.votes is not None:
-            made.classes_ = rule.votes.classes
+            result.classes_ = rule.votes.classes
         if rule.kind == "outlier":
-            made.offset_ = rule.offset
+            result.offset_ = rule.offset
         if rule.names is not None:
-            made.feature_names_in_ = rule.names
-        return made
+            result.feature_names_in_ = rule.names
+        return result
 
     def fit(self, X: PointsLike, y: Any = None) -> Self:
-        """Refused: an SVM is trained, then compressed."""
-        raise NotImplementedError(f"{type(self).__name__} is not trained; fit an SVM of scikit-learn and pass it to compress_svm")
+        """Raises `NotImplementedError`, because an SVM is trained before it is compressed."""
+        raise NotImplementedError(f"{type(self).__name__} has no fit; fit an SVM of scikit-learn and pass it to compress_svm")
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "expansion_")
 
     @property
     def n_components_(self) -> int:
-        """The number of bumps."""
+        """The number of Gaussians."""
         check_is_fitted(self)
         return self.expansion_.size
 
     def _values(self, X: Any) -> Array:
-        """(N, p) values of the functions."""
+        """(N, p) values of the decision functions."""
         check_is_fitted(self)
         with naming_columns(X):
             rows = validate_data(
@@ -101,24 +101,24 @@ class CompressedSVM(BaseEstimator):
             )
         if not issparse(rows):
             return self.expansion_(rows)
-        parts = row_blocks(range(rows.shape[0]), rows.shape[1])  # dense a block at a time
+        parts = row_blocks(range(rows.shape[0]), rows.shape[1])  # one dense block at a time
         return np.concatenate([self.expansion_(rows[a:b].toarray()) for a, b in parts])
 
     def decision_function(self, X: PointsLike) -> Array:
-        """Decision values, of the shape that the original gives: (N,) of two classes, (N, k) or (N, k(k − 1)/2) of more.
+        """Decision values, in the shape of the original: (N,) for two classes, (N, k) or (N, k(k − 1)/2) for more.
 
-        Positive of inliers and negative of outliers; of a regression the prediction.
+        They are positive for inliers and negative for outliers. For regression they are the predictions.
         """
         values = self._values(X)
         return self._rule.decide(values)
 
     def predict(self, X: PointsLike) -> NDArray[Any]:
-        """(N,) labels, +1 of inliers and −1 of outliers, or predictions of a regression."""
+        """(N,) labels, +1 for inliers and −1 for outliers, or predictions of a regression."""
         values = self._values(X)
         return self._rule.predict(values)
 
     def save(self, path: _archive.Path_) -> None:
-        """Write to a file of plain arrays, checked when it is read and never executed."""
+        """Write to a file of plain arrays; reading it validates it and executes nothing."""
         check_is_fitted(self)
         votes, names = self._rule.votes, getattr(self, "feature_names_in_", None)
         values = {
@@ -134,7 +134,7 @@ class CompressedSVM(BaseEstimator):
 
     @classmethod
     def load(cls, path: _archive.Path_) -> Self:
-        """Read what `save` wrote."""
+        """Read a file of `save`."""
         return _archive.read(path, {cls._file(): cls._from_values})
 
     @classmethod
@@ -157,12 +157,12 @@ class CompressedSVM(BaseEstimator):
         return cls.holding(rule, expansion, values["method"], loss, values["support_vectors"])
 
     def to_onnx(self, path: _archive.Path_ | None = None, dtype: DTypeLike = np.float32) -> Any:
-        """The model as an ONNX graph: returned as a ``ModelProto``, or written to a file.
+        """The model as an ONNX graph, returned as a ``ModelProto`` or written to a file.
 
         Parameters
         ----------
         path : file to write, optional
-        dtype : float32 or float64, of input and arithmetic
+        dtype : float32 or float64, for the input and the arithmetic
         """
         check_is_fitted(self)
         model = onnx_graph.graph(self.expansion_, self.kind, self._rule.votes, dtype)
@@ -171,13 +171,13 @@ class CompressedSVM(BaseEstimator):
     def __repr__(self) -> str:
         if not hasattr(self, "expansion_"):
             return f"{type(self).__name__}()"
-        return f"<{type(self).__name__}: {self.n_support_vectors_:,} support vectors → {self.n_components_:,} bumps>"
+        return f"<{type(self).__name__}: {self.n_support_vectors_:,} support vectors → {self.n_components_:,} Gaussians>"
 
     def __str__(self) -> str:
         if not hasattr(self, "expansion_"):
             return repr(self)
         head = (
-            f"{type(self).__name__}: {self.n_support_vectors_:,} support vectors → {self.n_components_:,} bumps "
+            f"{type(self).__name__}: {self.n_support_vectors_:,} support vectors → {self.n_components_:,} Gaussians "
             f"in {self.n_features_in_}-D, by {self.method_}"
         )
         return "\n  ".join([head, *str(self.loss_).splitlines()])
@@ -189,11 +189,11 @@ class CompressedSVC(ClassifierMixin, CompressedSVM):
     Attributes
     ----------
     classes_ : (k,) labels
-    n_components_ : bumps
+    n_components_ : number of Gaussians
     loss_ : SvmLoss
-    method_ : how the bumps were found
-    expansion_ : GaussianExpansion, the functions of all pairs of classes
-    n_support_vectors_ : of the original
+    method_ : the method that found the Gaussians
+    expansion_ : GaussianExpansion, the decision functions of all pairs of classes
+    n_support_vectors_ : number of support vectors of the original
     """
 
     kind = "classifier"
@@ -201,13 +201,13 @@ class CompressedSVC(ClassifierMixin, CompressedSVM):
 
 
 class CompressedSVR(RegressorMixin, CompressedSVM):
-    """A compressed SVR or NuSVR; attributes as of `CompressedSVC`, without classes."""
+    """A compressed SVR or NuSVR, with the attributes of `CompressedSVC` except the classes."""
 
     kind = "regressor"
 
 
 class CompressedOneClassSVM(OutlierMixin, CompressedSVM):
-    """A compressed OneClassSVM; attributes as of `CompressedSVC`, without classes, and ``offset_``."""
+    """A compressed OneClassSVM, with the attributes of `CompressedSVC` except the classes, and with ``offset_``."""
 
     kind = "outlier"
 
@@ -217,7 +217,7 @@ class CompressedOneClassSVM(OutlierMixin, CompressedSVM):
 
 
 def _plain(votes: OneVsOne) -> dict[str, Any]:
-    """For the header of a file."""
+    """The votes as plain values for the header of a file."""
     labels, dtype = votes.classes.tolist(), votes.classes.dtype
     if not all(isinstance(label, str | int | float) for label in labels):
         raise TypeError(f"only classes that are numbers or text can be saved, got {dtype}; refit with such labels")
@@ -231,10 +231,10 @@ def _plain(votes: OneVsOne) -> dict[str, Any]:
 
 def _votes_of(functions: int, classes: tuple[Any, ...], dtype: str, shape: str, break_ties: bool) -> OneVsOne:
     pairs = len(classes) * (len(classes) - 1) // 2
-    if pairs != functions:  # looked at before so many pairs are made
+    if pairs != functions:  # checked before the pairs use memory
         raise ValueError(f"its classes do not fit its functions: {len(classes):,} classes have {pairs:,} pairs, got {functions:,}")
     if len(classes) < 2:
         raise ValueError(f"classes must be at least 2, got {len(classes)}")
-    if not re.fullmatch(r"[UO]|[<>|][biuf][1248]", dtype):  # of text no length: a file could ask for any
+    if not re.fullmatch(r"[UO]|[<>|][biuf][1248]", dtype):  # no length for text, because a file could set any length
         raise ValueError(f"its classes are of an unknown type {dtype!r}")
     return OneVsOne(np.array(classes, dtype=dtype), shape, break_ties)

@@ -1,10 +1,11 @@
-"""Functions as sums of Gaussian bumps, each of its own width: g_p(x) = Σᵢ W_ip exp(−‖x − cᵢ‖² / 2hᵢ²) + b_p.
+"""Gaussian expansions: sums of Gaussians with individual widths, g_p(x) = Σᵢ W_ip exp(−‖x − cᵢ‖² / 2hᵢ²) + b_p.
 
-Several functions share the bumps and differ in weights and intercept: the decision functions of an SVM, large or compressed. The
-bump matrix of a block of rows is one matrix product and one exponential; N rows cost O(N·m·(d + p)) time and O(block) memory.
+Several functions share the Gaussians and differ in weights and intercept. They are the decision functions of an SVM before or after
+compression. The Gaussians of a block of rows need one matrix product and one exponential. N rows cost O(N·m·(d + p)) time and
+O(block) memory.
 
-From |x|² + |c|² − 2x·c a squared distance keeps the digits of |x|², not its own. So coordinates are taken from a centre among the
-bumps, and where that is not enough (bumps far apart for their widths), the differences themselves are squared.
+A squared distance computed as |x|² + |c|² − 2x·c has a rounding error relative to |x|². So coordinates are relative to the mean of
+the centres. If this is not precise enough (centres far apart relative to their widths), the differences themselves are squared.
 """
 
 from __future__ import annotations
@@ -18,46 +19,46 @@ from scipy.spatial.distance import cdist
 from reduset._engine import blocks, run_all, single_threaded_blas
 from reduset._types import Array, Floats
 
-ENTRIES_A_BLOCK = 1 << 18  # of rows and of bumps: two megabytes, so that a block stays in cache
-ROUNDING = 1e-9  # what cancellation may add to an exponent
+BLOCK_ENTRIES = 1 << 18  # two megabytes, so that a block stays in cache
+ROUNDING = 1e-9  # largest error of an exponent by cancellation
 
 
 class CentredPoints:
-    """(m, d) places, centred, from which squared distances are taken as a matrix product where that is precise.
+    """(m, d) centred points, with squared distances by a matrix product if that is precise.
 
     Parameters
     ----------
-    places : (m, d)
-    least : the least squared width that distances will be divided by
+    points : (m, d)
+    min_square : the smallest squared width that distances are divided by
     """
 
-    def __init__(self, places: Array, least: float) -> None:
-        self.centre = places.mean(axis=0)
-        self.raw, self.coordinates = places, np.ascontiguousarray(places - self.centre)
+    def __init__(self, points: Array, min_square: float) -> None:
+        self.centre = points.mean(axis=0)
+        self.raw, self.coordinates = points, np.ascontiguousarray(points - self.centre)
         self.lengths = np.einsum("ij,ij->i", self.coordinates, self.coordinates)
-        self._most = ROUNDING * least / np.finfo(np.float64).eps  # of squared lengths, so that they cancel harmlessly
+        self._max_length = ROUNDING * min_square / np.finfo(np.float64).eps  # squared lengths up to this cancel without harm
 
     def squared_distances(self, rows: Floats) -> Array:
         """(N, m) squared distances of rows, in the original coordinates."""
         centred = rows - self.centre
         lengths = np.einsum("ij,ij->i", centred, centred)
-        if max(float(lengths.max()), float(self.lengths.max())) > self._most:
+        if max(float(lengths.max()), float(self.lengths.max())) > self._max_length:
             return cdist(rows, self.raw, "sqeuclidean")
-        gaps = centred @ self.coordinates.T
-        gaps *= -2.0
-        gaps += lengths[:, None]
-        gaps += self.lengths
-        return np.maximum(gaps, 0.0, out=gaps)
+        squares = centred @ self.coordinates.T
+        squares *= -2.0
+        squares += lengths[:, None]
+        squares += self.lengths
+        return np.maximum(squares, 0.0, out=squares)
 
 
 @dataclass(frozen=True, eq=False)
 class GaussianExpansion:
-    """A Gaussian expansion: a few functions on shared bumps.
+    """A Gaussian expansion: functions that share Gaussians.
 
     Attributes
     ----------
     centres : (m, d)
-    widths : (m,) h of each bump
+    widths : (m,) h of each Gaussian
     weights : (m, p)
     intercepts : (p,)
 
@@ -74,16 +75,16 @@ class GaussianExpansion:
     widths: Array
     weights: Array
     intercepts: Array
-    _places: CentredPoints = field(init=False, repr=False, compare=False)
+    _points: CentredPoints = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        for name in ("centres", "widths", "weights", "intercepts"):  # matrix products depend on the memory layout in the last bits
+        for name in ("centres", "widths", "weights", "intercepts"):  # the memory layout changes the last bits of matrix products
             object.__setattr__(self, name, np.ascontiguousarray(getattr(self, name)))
-        object.__setattr__(self, "_places", CentredPoints(self.centres, float(self.widths.min()) ** 2))
+        object.__setattr__(self, "_points", CentredPoints(self.centres, float(self.widths.min()) ** 2))
 
     @property
     def size(self) -> int:
-        """The number of bumps."""
+        """The number of Gaussians."""
         return len(self.centres)
 
     @property
@@ -92,10 +93,10 @@ class GaussianExpansion:
         return int(self.centres.shape[1])
 
     def bumps(self, rows: Floats) -> Array:
-        """(N, m) values of the bumps at some rows, few enough to hold."""
-        depths = self._places.squared_distances(rows)
-        depths *= -0.5 / self.widths**2
-        return np.exp(depths, out=depths)
+        """(N, m) values of the Gaussians at rows; N is small enough for memory."""
+        exponents = self._points.squared_distances(rows)
+        exponents *= -0.5 / self.widths**2
+        return np.exp(exponents, out=exponents)
 
     def __call__(self, rows: Floats) -> Array:
         """(N, p) values."""
@@ -109,4 +110,4 @@ class GaussianExpansion:
         return values
 
     def _blocks(self, count: int) -> list[tuple[int, int]]:
-        return blocks(count, max(64, ENTRIES_A_BLOCK // (self.size + self.dimension)))
+        return blocks(count, max(64, BLOCK_ENTRIES // (self.size + self.dimension)))

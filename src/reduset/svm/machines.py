@@ -1,6 +1,6 @@
-"""Reading a fitted SVM of scikit-learn: its decision functions as an `GaussianExpansion`, and what becomes of their values.
+"""Reading a fitted SVM of scikit-learn: its decision functions as a `GaussianExpansion`, and its decision rule.
 
-The kernel exp(−γ‖x − x′‖²) is a bump of width h = 1/√(2γ), γ being the number that was fitted, whatever ``gamma`` says.
+The kernel exp(−γ‖x − x′‖²) is a Gaussian of width h = 1/√(2γ), with the number γ that the fit used for ``gamma``.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ KINDS: dict[str, tuple[type, ...]] = {"classifier": (SVC, NuSVC), "regressor": (
 
 @dataclass(frozen=True)
 class DecisionRule:
-    """The decision rule of an SVM: what becomes of the values of its functions."""
+    """The decision rule of an SVM, from values of its functions to decisions."""
 
     kind: str  # "classifier", "regressor" or "outlier"
     votes: OneVsOne | None  # of a classifier
-    offset: float  # of an outlier detector: decision value = score − offset
-    names: NDArray[Any] | None  # columns of the frame that it was fitted on
+    offset: float  # of an outlier detector, with decision value = score − offset
+    names: NDArray[Any] | None  # columns of the training frame
 
     def decide(self, values: Array) -> Array:
-        """Decision values of the rows from values of the functions, (N, p)."""
+        """Decision values of the rows, from (N, p) values of the functions."""
         return values[:, 0] if self.votes is None else self.votes.decide(values)
 
     def predict(self, values: Array) -> NDArray[Any]:
-        """(N,) labels or predictions from values of the functions, (N, p)."""
+        """(N,) labels or predictions, from (N, p) values of the functions."""
         if self.votes is not None:
             return self.votes.elect(values)
         return values[:, 0] if self.kind == "regressor" else np.where(values[:, 0] > 0, 1, -1)
@@ -43,7 +43,7 @@ class DecisionRule:
 
 @dataclass(frozen=True)
 class SupportVectorMachine:
-    """A fitted SVM: its functions, with a bump for each support vector, and (n,) the class of each, or its coefficient's sign."""
+    """A fitted SVM: its functions with a Gaussian for each support vector, and (n,) the class or coefficient sign of each."""
 
     rule: DecisionRule
     full: GaussianExpansion
@@ -51,19 +51,19 @@ class SupportVectorMachine:
 
 
 def read(fitted: Any) -> SupportVectorMachine:
-    """The functions of a fitted SVM, or an error that says why there are none."""
+    """The functions of a fitted SVM; raises an error that states why there are none."""
     kind = next((name for name, types in KINDS.items() if isinstance(fitted, types)), None)
     if kind is None:
         raise TypeError(f"fitted must be a fitted SVC, NuSVC, SVR, NuSVR or OneClassSVM, got {_what(fitted)}")
     if fitted.kernel != "rbf":
-        linear = "A linear one needs no support vectors at all: use its coef_"
-        way_out = linear if fitted.kernel == "linear" else "Fit it anew with 'rbf'"
-        raise ValueError(f"fitted must have kernel='rbf', whose bumps can be merged; got kernel={fitted.kernel!r}. {way_out}")
+        linear = "A linear SVM needs no support vectors: use its coef_"
+        way_out = linear if fitted.kernel == "linear" else "Fit it again with 'rbf'"
+        raise ValueError(f"fitted must have kernel='rbf', got kernel={fitted.kernel!r}: only Gaussians can be merged. {way_out}")
     if not hasattr(fitted, "support_vectors_"):
         raise NotFittedError(f"fitted must be fitted, this {type(fitted).__name__} is not; call its fit(X, y) first")
     if not len(fitted.support_):
         raise ValueError(
-            f"fitted has no support vectors: it predicts {float(fitted.intercept_[0]):g} everywhere, and is as small as can be"
+            f"fitted has no support vectors: it predicts {float(fitted.intercept_[0]):g} everywhere and needs no compression"
         )
     centres = _validate.points(_dense(fitted.support_vectors_), "the support vectors of fitted").astype(np.float64)
     dual = np.asarray(_dense(fitted.dual_coef_), np.float64)
@@ -83,12 +83,12 @@ def read(fitted: Any) -> SupportVectorMachine:
 
 
 def _dense(value: Any) -> Any:
-    """Fitted on sparse rows, an SVM keeps sparse support vectors; few of them are left, and their centres are not sparse."""
+    """A dense array: an SVM fitted on sparse rows has sparse support vectors, but the fitted centres are dense."""
     return value.toarray() if hasattr(value, "toarray") else value
 
 
 def _what(fitted: Any) -> str:
-    """What was given instead, with the way out where there is one."""
+    """The type of an unsupported argument for the error message, with the way out if there is one."""
     name = type(fitted).__name__
     if isinstance(fitted, type):
         return f"the class {fitted.__name__}; pass a fitted instance"
@@ -96,9 +96,9 @@ def _what(fitted: Any) -> str:
         return f"{name}; pass its fitted.best_estimator_"
     if hasattr(fitted, "steps"):
         return (
-            f"{name}; compress its last step, fitted[-1], with X as the steps before make it, fitted[:-1].transform(X), and put "
-            "the result in its place: Pipeline([*fitted.steps[:-1], ('svm', small)])"
+            f"{name}; compress its last step, fitted[-1], with the transformed rows X=fitted[:-1].transform(X), and replace this "
+            "step by the result: Pipeline([*fitted.steps[:-1], ('svm', small)])"
         )
     if isinstance(fitted, LinearSVC | LinearSVR):
-        return f"{name}, which is linear: it has coef_ and no support vectors to reduce"
+        return f"{name}, which is linear: it has no support vectors to reduce, use its coef_"
     return name

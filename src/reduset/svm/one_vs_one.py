@@ -1,8 +1,8 @@
-"""One-versus-one voting, as scikit-learn's SVC does it.
+"""One-versus-one voting, as in the SVC of scikit-learn.
 
-k classes have k(k − 1)/2 functions, that of classes (i, j), i < j, positive where i wins. libsvm keeps the coefficients of a
-support vector of class i against each of the other k − 1 classes, so the function of (i, j) takes row j − 1 of the coefficients
-where the vector is of class i, and row i where it is of class j. Two classes have one function, positive where the second wins.
+k classes have k(k − 1)/2 functions. The function of classes (i, j), i < j, is positive where i wins. libsvm stores the coefficients
+of a support vector of class i against each of the other k − 1 classes. So the function of (i, j) uses row j − 1 of the coefficients
+for vectors of class i, and row i for vectors of class j. Two classes have one function, which is positive where the second wins.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from reduset._types import Array
 
 
 def pair_coefficients(dual: Array, counts: NDArray[Any]) -> Array:
-    """(n, p) coefficients of every support vector in every function, from (k − 1, n) of libsvm, the vectors ordered by class.
+    """(n, p) coefficients of each support vector in each function, from the (k − 1, n) array of libsvm ordered by class.
 
     Parameters
     ----------
-    counts : (k,) support vectors of each class
+    counts : (k,) number of support vectors in each class
     """
     k, ends = len(counts), np.concatenate([[0], np.cumsum(counts)])
     if k == 2:
@@ -38,36 +38,36 @@ def pair_coefficients(dual: Array, counts: NDArray[Any]) -> Array:
 
 @dataclass(frozen=True)
 class OneVsOne:
-    """One-versus-one voting: from values of the functions to decision values and classes."""
+    """One-versus-one voting, from values of the functions to decision values and classes."""
 
     classes: NDArray[Any]  # (k,) labels
-    shape: str  # "ovr" or "ovo", of decision values of more than two classes
-    break_ties: bool  # whether classes of equally many votes are told apart by their decision values
+    shape: str  # of decision values for more than two classes: "ovr" or "ovo"
+    break_ties: bool  # True to break ties of votes by decision values
 
     def __post_init__(self) -> None:
         if self.break_ties and self.shape == "ovo":
             raise ValueError(
-                "break_ties must be False when decision_function_shape is 'ovo', which scikit-learn's predict demands too; "
+                "break_ties must be False if decision_function_shape is 'ovo', as in the predict of scikit-learn; "
                 "set one of them: fitted.set_params(break_ties=False)"
             )
 
     @property
     def winners(self) -> tuple[Array, Array]:
-        """(p, k) which class a function votes for where it is positive, and where it is not."""
+        """(p, k) votes of each function where it is positive, and where it is not."""
         k = len(self.classes)
         first, second = np.transpose(list(combinations(range(k), 2)))
         return np.eye(k)[first], np.eye(k)[second]
 
     def decide(self, values: Array) -> Array:
-        """Decision values, (N,) of two classes, (N, k) or (N, p) of more, from the functions' (N, p)."""
+        """Decision values, (N,) for two classes and (N, k) or (N, p) for more, from (N, p) values of the functions."""
         if len(self.classes) == 2:
             return values[:, 0]
         if self.shape == "ovo":
             return values
         first, second = self.winners
         votes = np.where(values < 0, 0.0, 1.0) @ first + np.where(values < 0, 1.0, 0.0) @ second
-        sureness = values @ (first - second)
-        return votes + sureness / (3.0 * (np.abs(sureness) + 1.0))  # within ±1/3: it parts ties, and no votes
+        confidence = values @ (first - second)
+        return votes + confidence / (3.0 * (np.abs(confidence) + 1.0))  # within ±1/3, so that it breaks ties without changing votes
 
     def elect(self, values: Array) -> NDArray[Any]:
         """(N,) labels."""

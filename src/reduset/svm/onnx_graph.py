@@ -1,9 +1,9 @@
-"""A compressed SVM as an ONNX graph, from the operators that every runtime has.
+"""A compressed SVM as an ONNX graph of operators that every runtime supports.
 
     rows − centre → ‖x‖² + ‖c‖² − 2x·c → exp → · W + b → votes → label
 
-The centre is taken off first, so that squared distances keep their digits in single precision. Names of outputs are those of
-skl2onnx: "label" and "scores" of a classifier or outlier detector, "variable" of a regression.
+The centre is subtracted first, so that squared distances keep their digits in single precision. Outputs have the names of skl2onnx:
+"label" and "scores" for a classifier or outlier detector, "variable" for a regressor.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from reduset import _archive
 from reduset.svm.expansion import GaussianExpansion
 from reduset.svm.one_vs_one import OneVsOne
 
-OPSET, IR = 17, 8  # of 2022: what older runtimes read too
+OPSET, IR = 17, 8  # of 2022, so that older runtimes read the graph
 
 
 class _Graph:
@@ -30,7 +30,7 @@ class _Graph:
         self.real = int(helper.np_dtype_to_tensor_dtype(dtype))
 
     def constant(self, name: str, value: Any, exact: bool = False) -> str:
-        """A constant in the precision of the graph, or exactly as it is."""
+        """A constant in the precision of the graph, or unchanged if ``exact`` is True."""
         array = np.asarray(value) if exact else np.asarray(value, self.dtype)
         self.constants.append(self._numpy.from_array(array, name))
         return name
@@ -41,27 +41,29 @@ class _Graph:
 
 
 def graph(expansion: GaussianExpansion, kind: str, votes: OneVsOne | None, dtype: Any) -> Any:
-    """The ``ModelProto`` of an expansion whose values become decisions of a kind."""
+    """The ``ModelProto`` of an expansion and a kind of decision."""
     try:
         from onnx import checker, helper
     except ImportError as error:
-        raise ImportError(f'to_onnx needs the package onnx, which is not there: pip install "reduset[onnx]" ({error})') from error
+        raise ImportError(
+            f'to_onnx needs the package onnx, which is not installed: pip install "reduset[onnx]" ({error})'
+        ) from error
     number = np.dtype(dtype)
     if number not in (np.float32, np.float64):
         raise ValueError(f"dtype must be float32 or float64, got {dtype!r}")
-    made = _Graph(number)
-    values = _values(made, expansion)
+    built = _Graph(number)
+    values = _values(built, expansion)
     if kind == "regressor":
-        made.add("Identity", [values], "variable")
-        outputs = [helper.make_tensor_value_info("variable", made.real, [None, 1])]
+        built.add("Identity", [values], "variable")
+        outputs = [helper.make_tensor_value_info("variable", built.real, [None, 1])]
     else:
-        label_type = _decide(made, values, votes) if votes is not None else _detect(made, values)
+        label_type = _decide(built, values, votes) if votes is not None else _detect(built, values)
         shape = [None] if votes is None or len(votes.classes) == 2 else [None, _columns(votes)]
-        described = (("label", label_type, [None]), ("scores", made.real, shape))
-        outputs = [helper.make_tensor_value_info(*each) for each in described]
-    rows = helper.make_tensor_value_info("X", made.real, [None, expansion.dimension])
+        described = (("label", label_type, [None]), ("scores", built.real, shape))
+        outputs = [helper.make_tensor_value_info(*output) for output in described]
+    rows = helper.make_tensor_value_info("X", built.real, [None, expansion.dimension])
     model = helper.make_model(
-        helper.make_graph(made.nodes, "compressed_svm", [rows], outputs, made.constants),
+        helper.make_graph(built.nodes, "compressed_svm", [rows], outputs, built.constants),
         opset_imports=[helper.make_opsetid("", OPSET)],
         ir_version=IR,
         producer_name="reduset",
@@ -71,23 +73,23 @@ def graph(expansion: GaussianExpansion, kind: str, votes: OneVsOne | None, dtype
 
 
 def write(model: Any, path: _archive.Path_) -> None:
-    """Write a model; the file appears whole or not at all."""
+    """Write a model atomically."""
     _archive.write_whole(path, lambda stream: stream.write(model.SerializeToString()))
 
 
 def _values(made: _Graph, expansion: GaussianExpansion) -> str:
-    """The functions' values, (N, p)."""
-    centre = expansion.centres.mean(axis=0).astype(made.dtype).astype(np.float64)  # as the graph will hold it
-    places = expansion.centres - centre
-    steep = 0.5 / expansion.widths**2
+    """(N, p) values of the functions."""
+    centre = expansion.centres.mean(axis=0).astype(made.dtype).astype(np.float64)  # rounded as in the graph
+    centres = expansion.centres - centre
+    rates = 0.5 / expansion.widths**2
     # −‖x − c‖²/2h² = x·(c/h²) − ‖x‖²/2h² − ‖c‖²/2h²
     made.add("Sub", ["X", made.constant("centre", centre)], "centred")
-    made.add("MatMul", ["centred", made.constant("places", (2.0 * steep * places.T))], "products")
+    made.add("MatMul", ["centred", made.constant("places", (2.0 * rates * centres.T))], "products")
     made.add("Mul", ["centred", "centred"], "squares")
     made.add("ReduceSum", ["squares", made.constant("columns", np.array([1], np.int64), exact=True)], "lengths", keepdims=1)
-    made.add("Mul", ["lengths", made.constant("steepness", steep[None])], "depths")
+    made.add("Mul", ["lengths", made.constant("steepness", rates[None])], "depths")
     made.add("Sub", ["products", "depths"], "risen")
-    made.add("Sub", ["risen", made.constant("lengths_of_places", (steep * (places**2).sum(axis=1))[None])], "exponents")
+    made.add("Sub", ["risen", made.constant("lengths_of_places", (rates * (centres**2).sum(axis=1))[None])], "exponents")
     made.add("Min", ["exponents", made.constant("nothing", 0.0)], "clipped")
     made.add("Exp", ["clipped"], "bumps")
     made.add("MatMul", ["bumps", made.constant("weights", expansion.weights)], "sums")
@@ -95,7 +97,7 @@ def _values(made: _Graph, expansion: GaussianExpansion) -> str:
 
 
 def _detect(made: _Graph, values: str) -> int:
-    """Label ±1 of an outlier detector."""
+    """The label ±1 of an outlier detector."""
     from onnx import TensorProto
 
     _flatten(made, values)
@@ -128,7 +130,9 @@ def _decide(made: _Graph, values: str, votes: OneVsOne) -> int:
         made.add("Cast", ["second"], "winner", to=int(TensorProto.INT64))
     else:
         first, second = votes.winners
-        made.add("Less", [values, zero], "lost")  # as scikit-learn does: 0 votes for the first in scores, for the second in labels
+        made.add(
+            "Less", [values, zero], "lost"
+        )  # as in scikit-learn, 0 votes for the first class in scores, and for the second in labels
         scored = _count(made, "lost", first, second, "scored", flipped=True)
         if votes.shape == "ovo":
             made.add("Identity", [values], "scores")
@@ -150,7 +154,7 @@ def _decide(made: _Graph, values: str, votes: OneVsOne) -> int:
 
 
 def _count(made: _Graph, asked: str, first: Any, second: Any, name: str, flipped: bool) -> str:
-    """OneVsOne (N, k): where the condition holds a pair's vote goes to the first class, or, flipped, to the second."""
+    """(N, k) votes: if the condition holds, a pair votes for its first class, or for the second if ``flipped`` is True."""
     when, otherwise = (second, first) if flipped else (first, second)
     made.add("Cast", [asked], f"{name}_numbers", to=made.real)
     made.add("MatMul", [f"{name}_numbers", made.constant(f"{name}_moves", when - otherwise)], f"{name}_moved")

@@ -2,13 +2,13 @@
 
 **Nearest atoms.** One pass over the data assigns each row to its nearest atom by the kernel's distance. O(n·m·d) at worst.
 
-**Isolated groups.** Weights of a fixed sum have a price, the same for all atoms. Weight that the dense part of the data cannot take
-moves to isolated atoms, where it costs least, so a rare group may end with twice its mass. That minimises the norm, but the group's
-weight is then wrong as a count. A group G whose kernel functions are nearly orthogonal to those of all other atoms,
+**Isolated groups.** The constraint on the sum of weights adds the same multiplier for all atoms. Weight that increases the error in
+dense regions moves to isolated atoms, so a rare group may get twice its mass. That minimises the norm, but the weight of the group
+is then wrong as a count. Consider a group G with kernel functions nearly orthogonal to all others,
 
     α_GᵀK α_rest ≤ ¼ · α_GᵀK α_G,
 
-can be given the mass of its rows. The error grows by no more than the group's own small part. Candidate groups are the connected
+It can be given the mass of its rows. The error increases at most by the small part of the group. Candidate groups are the connected
 components of the atoms linked up to some distances, the largest distance first. O(m²) for each distance.
 """
 
@@ -31,7 +31,7 @@ from reduset.mean import KernelMean
 PAIRS = 1 << 20
 ROWS_PER_STEP = 256
 LINK_PRODUCTS = (0.05, 0.2, 0.4, 0.6, 0.8)  # least inner products, at norm 1, of two linked atoms
-SHARED_ENERGY = 0.25  # of a group's own energy: the largest inner product with all other atoms
+SHARED_ENERGY = 0.25  # largest inner product of a group with all other atoms, relative to the energy of the group
 MASS_TOLERANCE = 0.1  # relative deviation of a group's weight from the mass of its rows
 
 # (block, rows, their nearest atoms, g/C of these products, distances to them in the coordinates of the product)
@@ -45,8 +45,8 @@ def with_nearest_atoms(
 
     Parameters
     ----------
-    products : False leaves out g/C, which saves its time
-    there : True leaves arrays of points that are on a GPU there
+    products : False omits g/C, which saves its time
+    there : True keeps arrays of points on the GPU
     """
     kernel, d = mean.kernel, mean.dimension
     if isinstance(kernel, RadialKernel):
@@ -112,12 +112,12 @@ def isolated_groups(K: Array, weights: Array) -> NDArray[np.int64]:
 
 
 def with_masses_of_groups(weights: Array, groups: NDArray[np.int64], masses: Array) -> Array:
-    """The weights, with groups that deviate from their mass by more than a tenth rescaled to a tenth; weights of 0 stay 0."""
+    """The weights, with groups that deviate from their mass by more than 10 % rescaled to 10 %; weights of 0 stay 0."""
     count = int(groups.max(initial=-1)) + 2
-    now, then = (np.bincount(groups + 1, values, count) for values in (weights, masses))
-    wanted = np.clip(now, (1 - MASS_TOLERANCE) * then, (1 + MASS_TOLERANCE) * then)
-    wanted[0] = now[0]
-    factors = np.divide(wanted, now, out=np.ones(count), where=now > 0)
+    sums, targets = (np.bincount(groups + 1, values, count) for values in (weights, masses))
+    wanted = np.clip(sums, (1 - MASS_TOLERANCE) * targets, (1 + MASS_TOLERANCE) * targets)
+    wanted[0] = sums[0]
+    factors = np.divide(wanted, sums, out=np.ones(count), where=sums > 0)
     if (factors == 1).all():
         return weights
     scaled = weights * factors[groups + 1]

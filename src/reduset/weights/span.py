@@ -1,7 +1,7 @@
 """The span of given atoms: the projection of f onto it, and weights for the atoms and for each prefix of them.
 
 Let K be the Gram matrix of the atoms and κ their inner products with f. One Cholesky factor K = L Lᵀ in the order of the atoms
-serves every prefix. With y = L⁻¹κ, the first j atoms explain the energy Σ_{i≤j} yᵢ² of ‖f‖². Their free weights K⁻¹κ are one
+is used for every prefix. With y = L⁻¹κ, the first j atoms explain the energy Σ_{i≤j} yᵢ² of ‖f‖². Their free weights K⁻¹κ need one
 triangular solve. Any other weights α' increase the squared error by exactly ‖Lᵀα' − y‖² (Pythagoras).
 
 All kernel functions are scaled to norm 1. Cost: O(m³/3) up to `CHOLESKY_UP_TO` atoms, O(m²) a step of conjugate gradients beyond.
@@ -75,7 +75,10 @@ class Span(ABC):
         return solved(kind, self.equations(size), mass)
 
     def excess_of_given(self, weights: Array, size: int) -> float:
-        """‖Pf − Σ αᵢ φ(·, cᵢ)‖², P onto all of the span, for weights of the first ``size`` atoms given, redundant ones included."""
+        """‖Pf − Σ αᵢ φ(·, cᵢ)‖² for weights of the first ``size`` atoms given, including redundant ones.
+
+        P is the projection onto the whole span.
+        """
         padded = np.zeros(self.size)
         padded[:size] = weights
         return self.excess(padded, self.size)
@@ -91,7 +94,7 @@ def span_of(kernel: Kernel, atoms: Pieces, kappa: Array) -> Span:
 
 
 class FactoredSpan(Span):
-    """By a Cholesky factor, for all prefixes at once."""
+    """The span by a Cholesky factor, for all prefixes at once."""
 
     def __init__(self, kernel: Kernel, atoms: Any, kappa: Array) -> None:
         self.L, self.kept = cholesky_dropping(gram_of(kernel, atoms))
@@ -116,7 +119,7 @@ class FactoredSpan(Span):
         return self.y**2
 
     def energies_after(self) -> Array:
-        """(m,) the energy that the atoms after each one add."""
+        """(m,) the energy that all atoms after each atom add."""
         return np.append(np.cumsum(self.energies_added()[::-1])[::-1][1:], 0.0)
 
     def energy_after(self, size: int) -> float:
@@ -148,7 +151,7 @@ class FactoredSpan(Span):
 
 
 class IterativeSpan(Span):
-    """By preconditioned conjugate gradients, without the m × m matrix.
+    """The span by preconditioned conjugate gradients, without the m × m matrix.
 
     The preconditioner is the Nyström approximation from the first atoms plus a multiple of the identity. A farthest-first prefix
     covers the data, so it carries the large eigenvalues.
@@ -209,7 +212,7 @@ class IterativeSpan(Span):
         return float(self.kappa[:size] @ self._free(size))
 
     def energy_after(self, size: int) -> float:
-        padded = np.zeros(self.size)  # the squared distance of the two projections, as there is no factor to read it from
+        padded = np.zeros(self.size)  # without a factor, the squared distance of the two projections
         padded[:size] = self._free(size)
         return self.excess(padded, self.size)
 

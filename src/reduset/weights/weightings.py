@@ -4,9 +4,9 @@ Let K be the Gram matrix of the atoms, κ their inner products with f, and the m
 
 =====================  ==================================================================================================
 free                   K⁻¹κ (Cruz Cortés & Scott 2017, eq. 4)
-sum_to_one             the best weights whose sum is that of f (2014, eq. 8)
+sum_to_one             the best weights with the same sum as f (2014, eq. 8)
 clipped                the free weights with negative ones set to 0, rescaled to the sum of f (2014, α⁽¹⁾)
-sum_to_one_clipped     the same from the "sum_to_one" weights (2014, α⁽²⁾)
+sum_to_one_clipped     the "sum_to_one" weights, clipped and rescaled likewise (2014, α⁽²⁾)
 simplex_projection     the Euclidean projection of the free weights onto the simplex (2017, Section V-B)
 simplex                the best weights on the simplex: a quadratic program
 own                    weights that the selector computes: counts, equal weights, a line search
@@ -70,7 +70,7 @@ class Weighting(ABC):
 
     Attributes
     ----------
-    description : a few words, for printed results
+    description : a short text for printed results
     signed : whether weights may be negative; if not, the weights of f need a positive sum
     optimal : whether no other weights under the same constraints have a smaller error
     """
@@ -95,7 +95,7 @@ class Free(Weighting):
 
 
 class SumToOne(Weighting):
-    """The best weights whose sum is that of f."""
+    """The best weights with the same sum as f."""
 
     description = "optimal with the sum of the rows' weights"
     signed = optimal = True
@@ -153,12 +153,12 @@ KINDS = tuple(WEIGHTINGS)
 
 
 def is_signed(kind: str) -> bool:
-    """Whether weights of this name may be negative, so that they need no positive sum; False for those of the selector."""
+    """True if weights of this name may be negative, so that they need no positive sum; False for weights of the selector."""
     return kind in WEIGHTINGS and WEIGHTINGS[kind].signed
 
 
 def description_of(kind: str) -> str:
-    """A few words on a weighting, for printed results."""
+    """A short description of a weighting, for printed results."""
     return "from the selector" if kind == OWN else WEIGHTINGS[kind].description
 
 
@@ -203,9 +203,9 @@ def project_onto_simplex(vector: Array, mass: float = 1.0) -> Array:
 def simplex_by_exchange(K: Array, kappa: Array, mass: float, inside: NDArray[np.bool_]) -> Array | None:
     """min αᵀKα − 2αᵀκ over α ≥ 0, Σα = mass, from a guess of the weights above 0; None if it does not converge.
 
-    Block principal pivoting (Júdice & Pires 1994). The equations are solved for the weights inside, then all weights of the wrong
-    sign change sides. Once that stops helping, only the last of them does. From a good guess one or two factorisations of K
-    suffice. The kernel functions need not have norm 1.
+    Block principal pivoting (Júdice & Pires 1994). The equations are solved for the positive weights. Then all weights or
+    multipliers with the wrong sign are exchanged, or only the last of them if this does not reduce their number. From a good guess,
+    one or two factorisations of K suffice. The kernel functions need not have norm 1.
     """
     scale = 1 / np.sqrt(np.diagonal(K))
     inside = inside.copy() if inside.any() else np.ones(len(K), np.bool_)
@@ -245,11 +245,11 @@ def quadratic_program(L: Array, y: Array, mass: float) -> Array:
     On the simplex Lᵀα − y = Bp with B = mass·Lᵀ − y1ᵀ and p = α/mass. Minimising ‖Bp‖² + (1ᵀp − 1)² over p ≥ 0 finds the same
     direction. At the best length of any direction, its value is an increasing function of ‖Bp‖ with 1ᵀp = 1.
     """
-    from scipy.optimize import nnls  # a tenth of the import time of this package, for one weighting
+    from scipy.optimize import nnls  # a tenth of the import time of the package, and only one weighting needs it
 
     size = len(y)
     rows = mass * L.T - y[:, None]
-    rows /= np.abs(rows).max() or 1.0  # comparable with the row of ones, whatever the units of f
+    rows /= np.abs(rows).max() or 1.0  # comparable with the row of ones, for any units of f
     system = np.vstack([rows, np.ones(size)])
     goal = np.zeros(size + 1)
     goal[-1] = 1.0

@@ -1,4 +1,5 @@
-"""The engine on a GPU, by CuPy: kernels are the `.cu` files beside this, compiled when first needed and kept by CuPy.
+"""The engine on a GPU, through CuPy. Kernels are the `.cu` files in this folder. They are compiled on first use and cached by
+CuPy.
 
-May import: `_types`, `_messages`, and of the engine what has no loops.
+May import: `_types`, `_messages`, and the engine's modules without compiled loops.
 """

@@ -1,4 +1,4 @@
-// Partial results of spans of points, added up in the order of the spans, one thread a number.
+// Add partial results of spans of points in the order of the spans, one thread per number.
 
 // part: (spans, count); total: (count,), added to.
 extern "C" __global__ void add_sums(const double* part, int spans, long long count, double* total) {
@@ -9,7 +9,7 @@ extern "C" __global__ void add_sums(const double* part, int spans, long long cou
   total[k] = sum;
 }
 
-// part: (spans, 2, count) of least depths and sums relative to these; total: (2, count), the same of all so far.
+// part: (spans, 2, count), least exponents and sums relative to them; total: (2, count), the same over all spans so far.
 extern "C" __global__ void add_logs(const double* part, int spans, long long count, double* total) {
   const long long k = (long long)blockIdx.x * blockDim.x + threadIdx.x;
   if (k >= count) return;

@@ -1,9 +1,9 @@
-// Sums over the rows of each cell: a block has a cell and a column, or the mass; its threads take turns, and what they have is added
-// pairwise: always the same bits.
+// Sums over the rows of each cluster. A block computes one column of one cluster, or its mass. Its threads take rows in turn, and
+// their sums are added pairwise. Results have the same bits in every run.
 
 #include "number.cuh"
 
-// values: (n, d); weights: (n,); order: (n,) the rows by cell, starts: (m + 1,) where each begins; centres: (m, d); sums: (m, 1 + d)
+// values: (n, d); weights: (n,); order: (n,) the rows by cluster, starts: (m + 1,) their starts; centres: (m, d); sums: (m, 1 + d)
 extern "C" __global__ void cells(const TYPE* values, const double* weights, const long long* order, const long long* starts,
                                  const double* centres, int d, double* sums) {
   __shared__ double part[THREADS];

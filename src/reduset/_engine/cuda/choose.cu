@@ -1,7 +1,7 @@
-// Centres chosen among a few thousand candidates, always the farthest, in one launch of a grid that waits for itself.
+// Choose centres among a few thousand candidates, always the farthest, in one launch of a cooperative grid.
 //
-// The definition's own arithmetic: squared differences in double precision, added one after the other without fusing, and of equals
-// the first. Each thread keeps to its candidates; a step is one look at what every block found.
+// Arithmetic follows the definition: squared differences in double precision, added in order without fusing; the first of equal
+// candidates wins. Each thread keeps its candidates. A step reads the results of all blocks.
 
 __device__ void wait_for_all(unsigned int* arrived, unsigned int target) {
   __syncthreads();
@@ -22,7 +22,7 @@ __device__ void farther(double& value, int& place, double other, int other_place
   }
 }
 
-// The farthest of all threads of a block, in thread 0.
+// The farthest candidate of all threads of a block, in thread 0.
 __device__ void farthest_of_block(double& value, int& place, double* values, int* places) {
   values[threadIdx.x] = value;
   places[threadIdx.x] = place;
@@ -38,7 +38,7 @@ __device__ void farthest_of_block(double& value, int& place, double* values, int
   __syncthreads();
 }
 
-// candidates: (d, k); found_values, found_places: (2, blocks); chosen, at: (most,); result: how many were chosen, and what is left
+// candidates: (d, k); found_values, found_places: (2, blocks); chosen, at: (most,); result: number chosen, largest distance left
 extern "C" __global__ void choose(const double* candidates, double* gaps, int k, int d, double floor, int most,
                                   long long* chosen, double* at, double* found_values, int* found_places,
                                   unsigned int* arrived, double* result) {
@@ -50,7 +50,7 @@ extern "C" __global__ void choose(const double* candidates, double* gaps, int k,
     int place = k;
     for (int i = first; i < k; i += stride) farther(value, place, gaps[i], i);
     farthest_of_block(value, place, values, places);
-    const int turn = (step & 1) * gridDim.x;  // two in turn: a block may look while another already writes the next
+    const int turn = (step & 1) * gridDim.x;  // two buffers, since a block may read while another writes the next step
     if (threadIdx.x == 0) {
       found_values[turn + blockIdx.x] = value;
       found_places[turn + blockIdx.x] = place;

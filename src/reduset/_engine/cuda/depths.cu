@@ -1,4 +1,4 @@
-// Depths of gaps, as a profile has them, in place; one thread a number.
+// Convert distances to exponents of a profile, in place; one thread per number.
 
 #include "profile.cuh"
 

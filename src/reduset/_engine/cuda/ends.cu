@@ -1,5 +1,5 @@
-// The least and the largest number of each column, in one pass. A thread keeps to one column: their number is a multiple of the
-// columns'. NaN where a thread met what is no finite number.
+// The minimum and maximum of each column, in one pass. Each thread reads one column, so that the number of threads is a multiple of
+// the number of columns. NaN if a thread found a number that is not finite.
 
 #include "number.cuh"
 

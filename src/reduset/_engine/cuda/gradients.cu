@@ -1,4 +1,5 @@
-// Weighted kernel sums and their gradients in the coordinates of a frame, Σᵢ wᵢ exp(−depth) and Σᵢ wᵢ ∇exp(−depth), in one pass.
+// Weighted kernel sums and their gradients in the coordinates of a frame, Σᵢ wᵢ exp(−exponent) and Σᵢ wᵢ ∇exp(−exponent), in one
+// pass.
 
 #include "profile.cuh"
 #include "tile.cuh"

@@ -1,4 +1,4 @@
-// The matrix φ(xᵢ, yⱼ) of two sets of points in the coordinates of a frame; one thread an entry.
+// The matrix φ(xᵢ, yⱼ) of two sets of points in the coordinates of a frame; one thread per entry.
 
 #include "profile.cuh"
 

@@ -1,4 +1,4 @@
-"""What can go wrong on a GPU, in words: a driver too old, memory that is spent, a device that stops answering."""
+"""Readable errors of the GPU: an old driver, too little memory, a device that stops responding."""
 
 from __future__ import annotations
 
@@ -6,51 +6,51 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-NO_MEMORY, DRIVER_TOO_OLD, NO_DEVICE = 2, 35, 100  # as CUDA numbers errors
-FEWEST = 1 << 13
+NO_MEMORY, DRIVER_TOO_OLD, NO_DEVICE = 2, 35, 100  # error numbers of CUDA
+MIN_ROWS = 1 << 13
 
 
 class DeviceError(RuntimeError):
-    """A GPU that cannot be used, or that stopped in the middle; nothing that was given is changed."""
+    """A GPU that cannot be used, or that failed during a computation. Input data are unchanged."""
 
 
 @contextmanager
-def told() -> Iterator[None]:
-    """Errors of CUDA as sentences with a way out."""
+def cuda_errors() -> Iterator[None]:
+    """Convert errors of CUDA to readable ones."""
     import cupy
 
     try:
         yield
     except cupy.cuda.runtime.CUDARuntimeError as error:
-        if getattr(error, "status", None) == NO_MEMORY:  # pinned memory, of the processor
-            raise _no_room(error) from error
-        raise DeviceError(in_words(error)) from error
+        if getattr(error, "status", None) == NO_MEMORY:  # pinned memory, which is main memory
+            raise _memory_error(error) from error
+        raise DeviceError(describe_error(error)) from error
     except cupy.cuda.memory.OutOfMemoryError as error:
         cupy.get_default_memory_pool().free_all_blocks()
-        raise _no_room(error) from error
+        raise _memory_error(error) from error
 
 
-def _no_room(error: Any) -> MemoryError:
+def _memory_error(error: Any) -> MemoryError:
     return MemoryError(
-        f"the GPU has no room left for a block of work ({error}); free what else lies on it, or bring X to the processor"
+        f"the GPU has no memory left for a block of work ({error}); free other arrays on it, or copy X to the processor"
     )
 
 
-def in_words(error: Any) -> str:
-    """An error of CUDA's."""
-    status, told = getattr(error, "status", None), str(error)
+def describe_error(error: Any) -> str:
+    """The message for an error of CUDA."""
+    status, text = getattr(error, "status", None), str(error)
     if status == DRIVER_TOO_OLD:
-        return f"the driver of the GPU is too old for this CuPy ({told}); update the driver, or install the CuPy of its CUDA"
+        return f"the driver of the GPU is too old for this CuPy ({text}); update the driver, or install CuPy for its CUDA version"
     if status == NO_DEVICE:
-        return f"there is no GPU that CUDA can use ({told}); bring X to the processor"
+        return f"there is no GPU that CUDA can use ({text}); copy X to the processor"
     return (
-        f"the GPU stopped answering ({told}); nothing that was given is changed. A process cannot go on with a device it has lost: "
-        "start a new one, or bring X to the processor"
+        f"the GPU stopped responding ({text}); input data are unchanged. This process cannot use the GPU again: start a new "
+        "process, or copy X to the processor"
     )
 
 
-def in_room(work: Callable[[int], Any], rows: int, fewest: int = FEWEST) -> Any:
-    """Do work in blocks of so many rows, or of ever fewer while the GPU has no room for them."""
+def with_fitting_blocks(work: Callable[[int], Any], rows: int, min_rows: int = MIN_ROWS) -> Any:
+    """Call ``work`` with a block size of ``rows``, and with smaller sizes while the GPU runs out of memory."""
     import cupy
 
     while True:
@@ -58,6 +58,6 @@ def in_room(work: Callable[[int], Any], rows: int, fewest: int = FEWEST) -> Any:
             return work(rows)
         except cupy.cuda.memory.OutOfMemoryError:
             cupy.get_default_memory_pool().free_all_blocks()
-            if rows <= fewest:
+            if rows <= min_rows:
                 raise
-            rows = max(fewest, rows // 2 // fewest * fewest)
+            rows = max(min_rows, rows // 2 // min_rows * min_rows)

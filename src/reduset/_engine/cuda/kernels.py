@@ -1,4 +1,4 @@
-"""Kernels by name: each is a file of CUDA, compiled for the card at hand when it is first asked for; CuPy keeps it on disk."""
+"""CUDA kernels by file name. They are compiled for the current GPU on first use, and CuPy caches them on disk."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from typing import Any
 
 OPTIONS = ("--std=c++17",)
 TYPES = {"float16": "__half", "float32": "float", "float64": "double"}
-SHARED = re.compile(r'^#include "(\w+\.cuh)"$', re.MULTILINE)
+INCLUDES = re.compile(r'^#include "(\w+\.cuh)"$', re.MULTILINE)
 
 
 @cache
-def kernel(file: str, name: str | None = None, waits: bool = False, **defined: Any) -> Any:
-    """A kernel of a file, the one of its name if no other is named, with what is ``defined`` in it.
+def kernel(file: str, name: str | None = None, cooperative: bool = False, **defined: Any) -> Any:
+    """The kernel ``name`` of a file, by default the file's name, with preprocessor definitions ``defined``.
 
-    One that ``waits`` for all its blocks must have them all at work.
+    A ``cooperative`` kernel synchronises all its blocks, which must therefore run at the same time.
     """
     import cupy
 
     folder = files("reduset._engine.cuda")
     code = folder.joinpath(f"{file}.cu").read_text(encoding="utf-8")
-    code = SHARED.sub(lambda found: folder.joinpath(found[1]).read_text(encoding="utf-8"), code)
+    code = INCLUDES.sub(lambda match: folder.joinpath(match[1]).read_text(encoding="utf-8"), code)
     options = (*OPTIONS, *(f"-D{key}={value}" for key, value in defined.items()))
-    return cupy.RawKernel(code, name or file, options=options, enable_cooperative_groups=waits)
+    return cupy.RawKernel(code, name or file, options=options, enable_cooperative_groups=cooperative)
 
 
 @cache
-def processors(device: int) -> int:
-    """How many multiprocessors a card has."""
+def multiprocessors(device: int) -> int:
+    """The number of multiprocessors of a GPU."""
     import cupy
 
     return int(cupy.cuda.Device(device).attributes["MultiProcessorCount"])

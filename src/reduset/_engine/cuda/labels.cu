@@ -1,6 +1,7 @@
-// Sums of numbers by label: a block has a label, its threads take turns, and what they have is added pairwise: always the same bits.
+// Sums of numbers by label. A block computes one label. Its threads take rows in turn, and their sums are added pairwise. Results
+// have the same bits in every run.
 
-// values: (n,); order: (n,) the rows by label, starts: (labels + 1,) where each begins; sums: (labels,)
+// values: (n,); order: (n,) the rows by label, starts: (labels + 1,) their starts; sums: (labels,)
 extern "C" __global__ void label_sums(const double* values, const long long* order, const long long* starts, double* sums) {
   __shared__ double part[THREADS];
   double total = 0;

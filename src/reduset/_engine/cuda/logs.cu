@@ -1,9 +1,9 @@
-// Logarithms of weighted kernel sums that do not underflow: of a span of points the least depth, and the sum of what is left.
+// Logarithms of weighted kernel sums without underflow: for a span of points the least exponent, and the sum relative to it.
 
 #include "profile.cuh"
 #include "tile.cuh"
 
-// queries: (count, D); points: (m, D), weights: (m,); out: (spans, 2, count), the least depth and Σ wᵢ exp(least − depth).
+// queries: (count, D); points: (m, D), weights: (m,); out: (spans, 2, count), the least exponent and Σ wᵢ exp(least − exponent).
 extern "C" __global__ void __launch_bounds__(THREADS) log_sums(
     const REAL* queries, long long count, const REAL* points, const REAL* weights, long long m, int span, double exponent,
     const double* table, int knots, double step, double close, double* out) {
@@ -22,7 +22,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) log_sums(
   for (long long first = begin; first < end; first += TILE) {
     const int some = load(tile, points, weights, first, end);
     for (int i = 0; i < some; i++) {
-      if (tile.weights[i] == 0) continue;  // what has no weight must not set the scale
+      if (tile.weights[i] == 0) continue;  // points without weight must not set the scale
 #pragma unroll
       for (int r = 0; r < R; r++) {
         const REAL depth = depth_of(gap_of(tile.points + i * D, q[r]), shape);

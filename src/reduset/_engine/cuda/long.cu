@@ -1,10 +1,10 @@
-// Kernel sums of long rows, from inner products of points and queries that a matrix product has found.
+// Kernel sums of rows with many columns, from inner products of points and queries (a matrix product).
 //
-// A thread has a query and goes through a span of points; spans are added in their order (`add`).
+// A thread processes one query and a span of points. Spans are added in their order (`add`).
 
 #include "profile.cuh"
 
-#define CANCELLED 1e-3  // of |z|² + |q|²: squared distances of less are taken from the differences, where a root magnifies them
+#define CANCELLED 1e-3  // of |z|² + |q|²; for a root, smaller squared distances are computed from differences
 
 __device__ REAL gap_at(const REAL* G, long long i, long long k, long long count, const REAL* points, const REAL* squares,
                        const REAL* queries, const REAL* own, int d) {
@@ -43,7 +43,7 @@ extern "C" __global__ void value_sums(const REAL* G, const REAL* points, const R
   out[blockIdx.y * count + k] = total;
 }
 
-// The same, as the least depth and the sum relative to it; out: (spans, 2, count)
+// The same, as the least exponent and the sum relative to it; out: (spans, 2, count)
 extern "C" __global__ void log_sums(const REAL* G, const REAL* points, const REAL* squares, const REAL* weights, long long m,
                                     const REAL* queries, const REAL* own, long long count, int d, int span, double exponent,
                                     const double* table, int knots, double step, double* out) {

@@ -1,7 +1,7 @@
-// The nearest of a few atoms to every row, and how far it is.
+// The nearest of a few atoms to every row, and its distance.
 //
-// A thread has R rows in its registers, atoms go through shared memory: they are ranked in single precision, the first of equals, and
-// the distance to the one found is taken in double.
+// A thread holds R rows in registers, and atoms pass through shared memory. They are ranked in single precision; the first of equal
+// ones wins. The distance to the nearest is computed in double precision.
 
 #define SQUARED 0
 #define CITYBLOCK 1
@@ -19,7 +19,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) nearest(const double* rows
 #pragma unroll
     for (int j = 0; j < D; j++) z[r][j] = single[k * D + j];
     best[r] = __int_as_float(0x7f800000);
-    which[r] = 0;  // kept where every gap is beyond single precision
+    which[r] = 0;  // remains if all distances exceed single precision
   }
   for (int first = 0; first < m; first += TILE) {
     const int some = min(TILE, m - first);

@@ -1,7 +1,7 @@
-"""The nearest atom of every row on a GPU: `nearest_by_block` of the engine there.
+"""The nearest atom of every row on a GPU (`nearest_by_block` of the engine), and sums over clusters.
 
-In few columns gaps come from differences in registers, ranked in single precision; in many, products of matrices rank them, and
-rows for which their rounding may decide are looked at again in double. The distance is taken from the differences, in double.
+In few columns, distances come from differences in registers, ranked in single precision. In many columns, matrix products rank
+them. Rows with close decisions are repeated in double precision. The returned distance comes from differences in double precision.
 """
 
 from __future__ import annotations
@@ -10,29 +10,29 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from reduset._engine.centre_distances import Ranks
-from reduset._engine.cuda.chunks import chunks, placed
-from reduset._engine.cuda.guard import in_room
-from reduset._engine.cuda.kernels import kernel
-from reduset._engine.cuda.place import on_card
+from reduset._engine.cuda.chunks import chunks, frame_coordinates, on_gpu, uploaded_weights
+from reduset._engine.cuda.guard import with_fitting_blocks
+from reduset._engine.cuda.kernels import TYPES, kernel
 from reduset._engine.distances import SQUARED
-from reduset._engine.profile import FEW_COLUMNS, Frame
+from reduset._engine.profile import MAX_REGISTER_COLUMNS, Frame
 from reduset._engine.threads import blocks
 from reduset._types import Floats
 
 THREADS = 128
 ENTRIES = 1 << 26
 REGISTERS = 64
-MOST_ATOMS, SHARED = 128, 1 << 15
+MAX_TILE_ATOMS, SHARED_BYTES = 128, 1 << 15
 
-Find = Callable[[Any], tuple[Any, Any]]  # of rows on the device the index of the nearest atom and how far it is, there
+Find = Callable[[Any], tuple[Any, Any]]  # maps rows on the device to indices of nearest atoms and distances, also there
 
 
 def nearest_by_block(points: Any, atoms: Floats, frame: Frame, metric: int, use: Callable[[int, int, Any, Any], None]) -> None:
-    """Call ``use(start, stop, index, distance)`` with arrays of the device for each block of points."""
-    with on_card(points, atoms):
-        find = finder(points, atoms, frame, metric)
+    """Call ``use(start, stop, index, distance)`` with arrays on the device for each block of points."""
+    with on_gpu(points, atoms):
+        find = nearest_search(points, atoms, frame, metric)
 
         def work(length: int) -> None:
             for a, b, values in chunks(points, length):
@@ -41,17 +41,18 @@ def nearest_by_block(points: Any, atoms: Floats, frame: Frame, metric: int, use:
         work(max(THREADS, ENTRIES // points.shape[1]))
 
 
-def finder(points: Any, atoms: Floats, frame: Frame, metric: int) -> Find:
-    """What finds the nearest of the atoms to rows of the points; on the device that is current."""
+def nearest_search(points: Any, atoms: Floats, frame: Frame, metric: int) -> Find:
+    """A function that finds the nearest atoms of rows, on the current device."""
     import cupy
 
     d, (sized, unit) = points.shape[1], frame.sized(points)
     A = cupy.asarray(frame.apply(atoms))
-    if d <= FEW_COLUMNS:
+    if d <= MAX_REGISTER_COLUMNS:
         return _by_differences(A, atoms, sized, frame, metric)
     if metric != SQUARED:
         raise ValueError(
-            f"nearest atoms in city-block distance on a GPU are of at most {FEW_COLUMNS} columns, got {d}; bring X over"
+            f"nearest atoms in city-block distance on a GPU support at most {MAX_REGISTER_COLUMNS} columns, got {d}; copy X to the "
+            "processor"
         )
     return _by_products(A, frame, unit)
 
@@ -60,16 +61,16 @@ def _by_differences(A: Any, atoms: Floats, sized: Frame, frame: Frame, metric: i
     import cupy
 
     d = A.shape[1]
-    with np.errstate(over="ignore"):  # an atom that float32 cannot hold is nobody's nearest
+    with np.errstate(over="ignore"):  # atoms beyond the range of float32 are never nearest
         ranked = cupy.asarray(sized.apply(atoms).astype(np.float32))
-    each, tile = max(1, min(4, REGISTERS // d)), min(MOST_ATOMS, SHARED // (4 * d))
-    program = kernel("nearest", D=d, R=each, TILE=tile, METRIC=metric, THREADS=THREADS)
+    rows_per_thread, tile = max(1, min(4, REGISTERS // d)), min(MAX_TILE_ATOMS, SHARED_BYTES // (4 * d))
+    program = kernel("nearest", D=d, R=rows_per_thread, TILE=tile, METRIC=metric, THREADS=THREADS)
 
     def find(values: Any) -> tuple[Any, Any]:
-        Z = placed(values, frame, np.float64)
-        single = Z.astype(cupy.float32) if sized is frame else placed(values, sized, np.float32)
+        Z = frame_coordinates(values, frame, np.float64)
+        single = Z.astype(cupy.float32) if sized is frame else frame_coordinates(values, sized, np.float32)
         index, distance = cupy.empty(len(Z), cupy.int32), cupy.empty(len(Z))
-        grid = (len(Z) + THREADS * each - 1) // (THREADS * each)
+        grid = (len(Z) + THREADS * rows_per_thread - 1) // (THREADS * rows_per_thread)
         program((grid,), (THREADS,), (Z, single, np.int64(len(Z)), A, ranked, np.int32(len(A)), index, distance))
         return index, distance
 
@@ -86,9 +87,35 @@ def _by_products(A: Any, frame: Frame, unit: float) -> Find:
 
         def work(length: int) -> None:
             for a, b in blocks(len(values), length):
-                index[a:b], distance[a:b] = ranks.nearest(placed(values[a:b], frame, np.float64))
+                index[a:b], distance[a:b] = ranks.nearest(frame_coordinates(values[a:b], frame, np.float64))
 
-        in_room(work, max(1, ENTRIES // max(len(A), A.shape[1])), 1)
+        with_fitting_blocks(work, max(1, ENTRIES // max(len(A), A.shape[1])), 1)
         return index, distance
 
     return find
+
+
+def cluster_sums(points: Any, weights: Any, centres: NDArray[np.float64], frame: Frame) -> tuple[Any, Any]:
+    """(m,) Σ w and (m, d) Σ w (x − c) over the rows nearest to each centre c.
+
+    Results have the same bits in every run.
+    """
+    import cupy
+
+    m, d = centres.shape
+    with on_gpu(points, centres) as (uploaded, bring_back):
+        find = nearest_search(points, centres, frame, SQUARED)
+
+        def work(length: int) -> Any:
+            sums = cupy.zeros((m, 1 + d))
+            for a, b, values in chunks(points, length):
+                assignments, _ = find(values)
+                order = cupy.argsort(assignments)  # a radix sort, which is stable
+                starts = cupy.searchsorted(assignments[order], cupy.arange(m + 1, dtype=assignments.dtype)).astype(cupy.int64)
+                values, w = cupy.ascontiguousarray(values), uploaded_weights(weights, a, b, 1.0, np.float64)
+                arguments = values, w, order, starts, uploaded.values, np.int32(d), sums
+                kernel("cells", TYPE=TYPES[values.dtype.name], THREADS=THREADS)((m * (1 + d),), (THREADS,), arguments)
+            return sums
+
+        sums = bring_back(with_fitting_blocks(work, max(THREADS, ENTRIES // d)))
+    return sums[:, 0], np.ascontiguousarray(sums[:, 1:])

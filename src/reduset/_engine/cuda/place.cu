@@ -1,4 +1,5 @@
-// Rows in the coordinates of a frame, z = (x − centre)·scale, differences taken before anything is rounded; a thread has EACH numbers.
+// Rows in the coordinates of a frame, z = (x − centre)·scale. Differences are taken before rounding. A thread computes EACH
+// numbers.
 
 #include "number.cuh"
 

@@ -1,4 +1,4 @@
-"""Rows that lie on a GPU and stay there: the engine works on them where they are; whoever takes some of them gets these here."""
+"""Rows on a GPU. The engine processes them there, and selections of rows are copied to main memory."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from numpy.typing import NDArray
 
 from reduset._engine.cached import cached_property
 from reduset._engine.cuda.arrays import ON_DEVICE, as_cupy, device_table, on_device
-from reduset._engine.cuda.guard import told
+from reduset._engine.cuda.guard import cuda_errors
 from reduset._engine.cuda.kernels import TYPES, kernel
 from reduset._engine.threads import blocks
 
 if TYPE_CHECKING:
     from reduset._engine.profile import Frame
 
-ENTRIES = 1 << 28  # looked at together for one that is no number
-THREADS, WORKERS = 256, 1 << 18  # of a block, and of the pass that looks at all numbers
+ENTRIES = 1 << 28  # entries searched at once for an invalid number
+THREADS, WORKERS = 256, 1 << 18  # threads per block, and in all for the pass over all numbers
 
 
 class DevicePoints:
     """An (n, d) array of finite numbers on a GPU.
 
-    Indexed like NumPy's, it gives NumPy's: some rows, brought to the processor, in single precision where they are in half. All of
-    them are never brought by accident: what asks for that is told that it does not run on a GPU.
+    Indexing copies the selected rows to a NumPy array; half precision becomes single. The table is never converted as a whole. An
+    attempt raises `TypeError`.
 
     Attributes
     ----------
-    values : the array of CuPy
+    values : the CuPy array
     """
 
     ndim = 2
@@ -42,29 +42,29 @@ class DevicePoints:
 
     @classmethod
     def checked(cls, value: Any, name: str = "X", dimension: int | None = None) -> DevicePoints:
-        """From anything on a GPU; refused like an array of the processor where it is no table of finite numbers."""
+        """From any array on a GPU; raises an error unless it is a table of finite numbers, as for arrays in main memory."""
         array = as_cupy(value, name)
-        with told():
+        with cuda_errors():
             points = cls(device_table(array, name, dimension))
             low, high = points.min(), points.max()
             if not np.isfinite([low, high]).all():
                 with points.values.device:
-                    points._refuse_first(name)
+                    points._raise_first_invalid(name)
         if points.dtype == np.float64 and max(-low, high) > 1e150:
             raise ValueError(f"{name} must stay below 1e150 in size, so that squared distances are finite; rescale it")
         return points
 
-    def _refuse_first(self, name: str) -> NoReturn:
-        """Refuse the first number that is none."""
+    def _raise_first_invalid(self, name: str) -> NoReturn:
+        """Raise an error for the first number that is not finite."""
         import cupy
 
         n, d = self.shape
         for a, b in blocks(n, max(1, ENTRIES // d)):
-            row, column = (found[:1].get() for found in cupy.nonzero(~cupy.isfinite(self.values[a:b])))
+            row, column = (index[:1].get() for index in cupy.nonzero(~cupy.isfinite(self.values[a:b])))
             if len(row):
                 bad, at = self.values[a + row[0], column[0]].get(), a + int(row[0])
                 raise ValueError(f"{name} must be finite, got {bad} in row {at}, column {column[0]}; drop or impute such rows")
-        raise RuntimeError("no number is at fault")
+        raise RuntimeError("all numbers are finite")
 
     @property
     def itemsize(self) -> int:
@@ -76,27 +76,27 @@ class DevicePoints:
 
     def __getitem__(self, rows: Any) -> NDArray[Any]:
         with self.values.device:
-            some = self.values[rows]
-        return np.asarray(some.get(), None if some.dtype != np.float16 else np.float32)
+            values = self.values[rows]
+        return np.asarray(values.get(), None if values.dtype != np.float16 else np.float32)
 
     def __matmul__(self, matrix: NDArray[np.float64]) -> DevicePoints:
-        """Their images under a linear map, in double precision, where they are."""
+        """The image under a linear map, in double precision, on the device."""
         import cupy
 
-        with told(), self.values.device:
+        with cuda_errors(), self.values.device:
             return DevicePoints(self.values.astype(cupy.float64) @ cupy.asarray(matrix))
 
     def __truediv__(self, units: NDArray[np.float64]) -> DevicePoints:
-        """Every column in units of its own."""
+        """Divide each column by its unit."""
         return self @ np.diag(1 / units)
 
     def copy(self) -> DevicePoints:
-        """The same in memory of its own, where it is."""
+        """A copy on the same device."""
         with self.values.device:
             return DevicePoints(self.values.copy())
 
     def among(self, rows: Any) -> DevicePoints:
-        """Some of the rows, which stay where they are."""
+        """A selection of rows, which stays on the device."""
         with self.values.device:
             return DevicePoints(self.values[rows])
 
@@ -104,11 +104,11 @@ class DevicePoints:
         return 2, int(self.values.device.id)
 
     def __array__(self, *_: Any, **__: Any) -> NoReturn:
-        raise TypeError(f"X is {ON_DEVICE}, where this does not run; bring it to the processor (X.get(), or X.cpu())")
+        raise TypeError(f"X is {ON_DEVICE}, which is not supported here; copy it to the processor (X.get(), or X.cpu())")
 
     @cached_property
     def _box(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The least and the largest of each column; NaN where one is not finite."""
+        """The minimum and maximum of each column; NaN for columns with a number that is not finite."""
         import cupy
 
         n, d = self.shape
@@ -120,16 +120,16 @@ class DevicePoints:
             return low.reshape(-1, d).min(axis=0).get(), high.reshape(-1, d).max(axis=0).get()
 
     def min(self, axis: int | None = None) -> Any:
-        """The least of all numbers, or of each column."""
+        """The minimum of all numbers, or of each column."""
         return self._box[0].min() if axis is None else self._box[0]
 
     def max(self, axis: int | None = None) -> Any:
-        """The largest of all numbers, or of each column."""
+        """The maximum of all numbers, or of each column."""
         return self._box[1].max() if axis is None else self._box[1]
 
     def reach(self, frame: Frame) -> NDArray[np.float64]:
-        """(d,) how large a coordinate in a frame is in size, at most: that of a corner of the box of the rows."""
-        low, high = (each - frame.centre for each in self._box)
+        """(d,) an upper bound on |coordinate| in a frame, from the corners of the box of the rows."""
+        low, high = (bound - frame.centre for bound in self._box)
         half = np.maximum(np.abs(low), np.abs(high))
         return np.asarray(half * np.abs(frame.matrix) if np.ndim(frame.matrix) < 2 else half @ np.abs(frame.matrix))
 
@@ -138,14 +138,14 @@ class DevicePoints:
 
 
 def device_of(values: Any) -> AbstractContextManager[Any]:
-    """While something is computed where values lie: their device is the current one."""
+    """A context that selects the device of the values."""
     if isinstance(values, DevicePoints):
         return values.values.device
     return values.device if on_device(values) else nullcontext()
 
 
 def take_on_device(values: NDArray[Any], index: Any) -> Any:
-    """values[index] where the index lies."""
+    """values[index] on the device of the index."""
     if isinstance(index, np.ndarray):
         return values[index]
     import cupy
@@ -155,7 +155,7 @@ def take_on_device(values: NDArray[Any], index: Any) -> Any:
 
 
 def column_of(points: Any, k: int) -> Any:
-    """(n,) a column in double precision, where the points are."""
+    """(n,) a column in double precision, on the device of the points."""
     if not isinstance(points, DevicePoints):
         return points[:, k].astype(np.float64)
     with points.values.device:
@@ -163,5 +163,5 @@ def column_of(points: Any, k: int) -> Any:
 
 
 def rows_of(points: Any, rows: Any) -> Any:
-    """Some rows of points, where the points are."""
+    """A selection of rows, on the device of the points."""
     return points.among(rows) if hasattr(points, "among") else points[rows]

@@ -1,7 +1,7 @@
-// What a kernel looks like to the loops on a card: a gap between two points, the family's depth of that gap, exp(−depth).
+// A kernel on the GPU: the distance of two points (`gap`), the family's exponent of that distance (`depth`), exp(−depth).
 //
-// The counterpart of `_engine.profile`, whose numbers of metrics and families these are. REAL, D (columns), METRIC and FAMILY are
-// defined when this is compiled; points and queries come in the coordinates of a frame.
+// This is the counterpart of `_engine.profile`, with the same numbers of metrics and families. REAL, D (columns), METRIC and FAMILY
+// are defined at compilation. Points and queries are in the coordinates of a frame.
 
 #define SQUARED 0
 #define CITYBLOCK 1
@@ -44,7 +44,7 @@ __device__ REAL depth_of(REAL t, const Shape& shape) {
 #endif
 }
 
-// How hard a point of value v at a squared distance t pulls along z − q: v · 2 · d(depth)/dt. A corner pulls nowhere.
+// The factor of z − q in the gradient for a point of value v at squared distance t: v · 2 · d(depth)/dt; 0 at a corner.
 __device__ REAL pull_of(REAL v, REAL t, const Shape& shape) {
 #if FAMILY == ROOT
   return t > 0 ? v / sqrt(t) : (REAL)0;
@@ -85,7 +85,7 @@ __device__ REAL gap_of(const REAL* z, const REAL* q) {
   return t;
 }
 
-// A gap as |z|² + |q|² − 2z·q, with −2q and |q|² given: half the work, where nothing that counts cancels.
+// A distance as |z|² + |q|² − 2z·q, with −2q and |q|² given. This halves the work if cancellation is harmless.
 __device__ REAL gap_by_product(const REAL* z, REAL square, const REAL* q, REAL own) {
   REAL t = square + own;
 #pragma unroll

@@ -1,7 +1,7 @@
-// Bounds on the squared distance of rows to the nearest of many centres, in single precision, for D columns or fewer than that.
+// Upper bounds on the squared distance of rows to the nearest of many centres, in single precision, for D columns.
 //
-// A thread has a row in its registers and goes through the centres, which a block reads together. What rounding may have taken away
-// is added: ``relative`` to a sum of D squares, and to the distance ``coarse`` of both lengths where coordinates were rounded first.
+// A thread holds a row in registers and reads the centres together with its block. Rounding errors are added: ``relative`` for a
+// sum of D squares, and ``coarse`` times both lengths for coordinates that were rounded before.
 
 #include <cuda_fp16.h>
 
@@ -54,7 +54,7 @@ extern "C" __global__ void show(const TYPE* values, const long long* rows, long 
     least = 2.0f + 2.0f * least * rsqrtf(square) + 2.0f * relative;
   } else {
     const float distance = sqrtf(least) + coarse * (sqrtf(square) + longest);
-    least = distance * distance * (1.0f + relative) + 1e-33f;  // squares of less may be lost
+    least = distance * distance * (1.0f + relative) + 1e-33f;  // smaller squares may underflow
   }
   bounds[row] = fminf(bounds[row], fmaxf(least, 0.0f));
 }

@@ -1,4 +1,4 @@
-// Numbers in single precision as two in half, of which the second is what the first leaves, magnified by LOW; one thread a number.
+// Split numbers in single precision into two in half precision; the second is the remainder times LOW. One thread per number.
 
 #include <cuda_fp16.h>
 

@@ -1,8 +1,8 @@
-// Weighted kernel sums at many queries, Σᵢ wᵢ exp(−depth of the gap between point i and q).
+// Weighted kernel sums at many queries, Σᵢ wᵢ exp(−exponent of the distance between point i and q).
 //
-// A thread has R queries in its registers; points go through shared memory. Sums inside a tile run in REAL, across tiles in double
-// precision, always in the order of the points. A block has one span of them, so that few queries keep a card busy too; spans are
-// added in their order (`add`): no number of blocks changes a result.
+// A thread holds R queries in registers, and points pass through shared memory. Sums inside a tile use REAL, sums across tiles
+// double precision, always in the order of the points. A block processes one span of points, so that a few queries also occupy the
+// GPU. Spans are added in their order (`add`), so that results do not depend on the number of blocks.
 
 #include "profile.cuh"
 
@@ -15,7 +15,7 @@ __device__ float power_of_two(float x) {
 }
 #include "tile.cuh"
 
-// The value of point i of a tile, from its inner product with a query that was scaled for it.
+// The value of point i of a tile, from its inner product with a scaled query.
 __device__ REAL value_by_product(const Tile& tile, int i, const REAL* q, REAL own, const Shape& shape) {
 #if FOLDED
   REAL t = (REAL)-LOG2_E * tile.squares[i];
@@ -28,8 +28,9 @@ __device__ REAL value_by_product(const Tile& tile, int i, const REAL* q, REAL ow
 }
 
 // queries: (count, D); points: (m, D), weights: (m,); out: (spans, count).
-// Gaps by products are for queries of at most the squared length ``close``. Of a Gaussian in single precision exp(−|q|²) is then left
-// for the end, and what is summed, exp(2z·q − |z|²) ≤ exp(|q|²), has neither room to overflow nor need of a squared distance.
+// Distances come from products for queries with a squared length of at most ``close``. For a Gaussian in single precision the
+// factor exp(−|q|²) is then applied at the end. The summands exp(2z·q − |z|²) ≤ exp(|q|²) cannot overflow and need no squared
+// distance.
 extern "C" __global__ void __launch_bounds__(THREADS) value_sums(
     const REAL* queries, long long count, const REAL* points, const REAL* weights, long long m, int span, double exponent,
     const double* table, int knots, double step, double close, double* out) {
@@ -48,7 +49,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) value_sums(
       q[r][j] = queries[k * D + j];
       own[r] += q[r][j] * q[r][j];
     }
-    near[r] = METRIC == SQUARED && own[r] <= close;  // each for itself: a query's bits do not depend on those beside it
+    near[r] = METRIC == SQUARED && own[r] <= close;  // per query, so that its bits do not depend on other queries
     all_near = all_near && near[r];
     if (near[r]) {
 #pragma unroll

@@ -1,4 +1,4 @@
-// Points on their way through shared memory, a tile at a time, with weights and squared lengths. TILE of them, by REAL and D.
+// A tile of TILE points in shared memory, with weights and squared lengths; its type and columns are REAL and D.
 
 struct __align__(16) Tile {
   REAL points[TILE * D];

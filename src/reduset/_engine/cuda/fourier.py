@@ -1,4 +1,4 @@
-"""Sums of waves over points on a GPU: `fourier_sums` of the engine there, in double precision throughout."""
+"""Fourier sums over points on a GPU: `fourier_sums` of the engine, in double precision."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reduset._engine.cuda.chunks import chunks, placed, uploaded_weights
-from reduset._engine.cuda.guard import in_room
+from reduset._engine.cuda.chunks import chunks, frame_coordinates, on_gpu, uploaded_weights
+from reduset._engine.cuda.guard import with_fitting_blocks
 from reduset._engine.cuda.kernels import kernel
-from reduset._engine.cuda.place import on_card
 from reduset._engine.profile import Frame
 from reduset._engine.threads import blocks
 
@@ -31,16 +30,16 @@ def fourier_sums(
     """Σᵢ wᵢ exp(i (2^j ω + η_j)·zᵢ) for each frequency ω and rung j: (s, rungs)."""
     import cupy
 
-    with on_card(points, frequencies / (2 * np.pi)) as (sent, answer):
-        turns, ladders = sent.values, len(sent)
+    with on_gpu(points, frequencies / (2 * np.pi)) as (uploaded, bring_back):
+        turns, ladders = uploaded.values, len(uploaded)
         slow = None if late is None else cupy.asarray(late / (2 * np.pi))
-        climb = kernel("waves", "climb", RUNGS=rungs, LATE=int(late is not None))
+        climb = kernel("fourier", "climb", RUNGS=rungs, LATE=int(late is not None))
         add = kernel("add", "add_sums")
 
         def work(length: int) -> Any:
             total = cupy.zeros((rungs, 2, ladders))
             for a, b, values in chunks(points, length):
-                Z, w = placed(values, frame, np.float64), uploaded_weights(weights, a, b, 1.0, np.float64)
+                Z, w = frame_coordinates(values, frame, np.float64), uploaded_weights(weights, a, b, 1.0, np.float64)
                 for c, e in blocks(b - a, max(SPAN, ENTRIES // ladders // SPAN * SPAN)):
                     spans = (e - c + SPAN - 1) // SPAN
                     part = cupy.empty((spans, rungs, 2, ladders))
@@ -52,5 +51,5 @@ def fourier_sums(
                     add(((count + THREADS - 1) // THREADS,), (THREADS,), (part, np.int32(spans), np.int64(count), total))
             return total
 
-        total = answer(in_room(work, max(SPAN, ENTRIES // len(frame.centre) // SPAN * SPAN), SPAN))
+        total = bring_back(with_fitting_blocks(work, max(SPAN, ENTRIES // len(frame.centre) // SPAN * SPAN), SPAN))
     return np.ascontiguousarray(np.transpose(total, (2, 0, 1))).view(np.complex128)[..., 0]

@@ -1,7 +1,8 @@
-// Waves Σᵢ wᵢ exp(2πi·tᵢ) of many ladders of frequencies, the first rung by sine and cosine, each further one by doubling the angle.
+// Fourier sums Σᵢ wᵢ exp(2πi·tᵢ) for many ladders of frequencies: sine and cosine for the first rung, a doubled angle for each
+// further one.
 //
-// A thread has a ladder, with the sums of its RUNGS in registers, and goes through a span of rows; spans are added in their order
-// (`add`). With LATE a second angle turns every wave, and doubles only after the rung ``release``.
+// A thread computes one ladder over a span of rows, with the sums of its RUNGS in registers. Spans are added in their order
+// (`add`). With LATE a second angle rotates every feature, and doubles only after the rung ``release``.
 
 // angles, late: (m, ladders) in turns; weights: (m,); out: (spans, RUNGS, 2, ladders)
 extern "C" __global__ void climb(const double* angles, const double* late, const double* weights, long long m, int span, int ladders,
