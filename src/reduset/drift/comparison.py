@@ -1,7 +1,7 @@
 """The comparison of two samples: the difference of their means, its null distribution, and sums by cell and column.
 
-- `pooled`: both samples are available. The coordinates are fitted to the shuffled rows of both. Labels are permuted, and the test is
-  exact at any sample size.
+- `pooled`: both samples are available. The coordinates are fitted to the shuffled rows of both. Labels are permuted, and the test
+  is exact at any sample size.
 - `stored`: one sample is a stored reference. The coordinates were fitted to other rows. Null differences are drawn from the random
   sample in the reference, or from a normal distribution if many rows are tested or no rows were kept.
 """

@@ -1,9 +1,9 @@
 """A reference as a summary of a few megabytes, for tests that cost one pass over the new rows.
 
 A part of the rows determines the coordinates (atoms, scales, axes) and is then omitted from the sums, because the distance to a
-mean is underestimated at centres that were chosen from the same rows. For all other rows, the summary keeps the mean and the proportions
-of cells and columns. It also keeps the covariance of a random sample, and the sample itself, from which small samples are drawn
-under the null hypothesis. With ``keep_rows=False`` no rows are kept, and the null distribution is normal. O(n·m) time.
+mean is underestimated at centres that were chosen from the same rows. For all other rows, the summary keeps the mean and the
+proportions of cells and columns. It also keeps the covariance of a random sample, and the sample itself, from which small samples
+are drawn under the null hypothesis. With ``keep_rows=False`` no rows are kept, and the null distribution is normal. O(n·m) time.
 
 A compression has no rows, but the error of its mean is certified at every scale. The difference to new rows is shortened by that
 error, ‖δ‖ − e, so that an approximation error does not look like drift. Only plain statistics are used, because whitened statistics
