@@ -194,7 +194,7 @@ def test_a_distance_has_an_interval_and_what_chance_allows():
     assert moved.distance > moved.chance
     assert moved.effect_size > none.effect_size >= 0
     assert "Drift detected" in str(moved)
-    assert "no drift" in str(none)
+    assert "No drift detected" in str(none)
 
 
 @pytest.mark.fast_cases(15)
@@ -203,7 +203,7 @@ def test_a_distance_has_an_interval_and_what_chance_allows():
     [
         (lambda: DriftTest().fit(X[:1]), "at least 2 rows"),
         (lambda: DriftTest().fit(X).test(Y[:1]), "at least 2 rows"),
-        (lambda: DriftTest().fit(np.full((50, 2), 3.0)).test(np.full((50, 2), 3.0)), "coincide|alike"),
+        (lambda: DriftTest().fit(np.full((50, 2), 3.0)).test(np.full((50, 2), 3.0)), "rows must differ"),
         (lambda: DriftTest().fit(np.where(np.eye(9, 2) > 0, np.nan, 1.0)), "finite"),
         (lambda: DriftTest(keep_rows=False).fit(X[:300]), "keep_rows=False.*500"),
         (lambda: two_sample(X, Y, sample_weight=np.ones(9000)), "sample_weight must be a pair"),
@@ -215,7 +215,7 @@ def test_a_distance_has_an_interval_and_what_chance_allows():
         (lambda: DriftTest().fit(X, sample_weight=np.zeros(9000)), "all zero"),
         (lambda: DriftTest().fit(X).test(Y, sample_weight=-np.ones(400)), "negative"),
         (lambda: DriftTest().fit(compress(X[:500], Gaussian(2.0), size=200, select="kcenter", rng=0)), "negative weights.*simplex"),
-        (lambda: DriftTest().fit(compress(X, size=50, rng=0), sample_weight=np.ones(9000)), "goes with rows"),
+        (lambda: DriftTest().fit(compress(X, size=50, rng=0), sample_weight=np.ones(9000)), "sample_weight is for rows only"),
     ],
 )
 def test_bad_input_is_refused_with_a_way_out(call, message):

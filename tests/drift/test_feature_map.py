@@ -8,21 +8,21 @@ from reduset.drift.kernel_statistics import KernelStatistics
 from reduset.kernels import Gaussian
 
 
-def shaped(n=60, d=3, seed=0):
+def fitted(n=60, d=3, seed=0):
     rng = np.random.default_rng(seed)
     rows = rng.normal(size=(n, d)) * np.linspace(1, 5, d)
     scales = np.linspace(1, 5, d)
-    return rows, FeatureMap.shaped(rows, rows, scales, median_distance(rows, scales))
+    return rows, FeatureMap.fitted(rows, rows, scales, median_distance(rows, scales))
 
 
 def test_means_are_the_means_of_the_rows():
-    rows, features = shaped()
+    rows, features = fitted()
     weights = np.random.default_rng(1).random(60)
     np.testing.assert_allclose(features.mean(rows, weights), weights @ features.rows(rows), rtol=1e-4, atol=1e-6)
 
 
 def test_plain_statistics_are_the_squared_distances_of_the_means_where_all_rows_are_atoms():
-    rows, features = shaped()
+    rows, features = fitted()
     X, Y = rows[:25], rows[25:]
     difference = features.rows(Y).mean(axis=0) - features.rows(X).mean(axis=0)
     for kernel, distance in zip(features.kernels[:3], features.distances(difference)[:3], strict=True):
@@ -31,7 +31,7 @@ def test_plain_statistics_are_the_squared_distances_of_the_means_where_all_rows_
 
 
 def test_axes_are_principal_and_orthogonal_to_each_other():
-    rows, features = shaped()
+    rows, features = fitted()
     coordinates = features.rows(rows)
     for part in features.parts:
         covariance = np.cov(coordinates[:, part], rowvar=False, bias=True)
@@ -39,7 +39,7 @@ def test_axes_are_principal_and_orthogonal_to_each_other():
 
 
 def test_a_whitened_statistic_is_a_regularised_mahalanobis_distance():
-    _, features = shaped()
+    _, features = fitted()
     difference = np.random.default_rng(2).normal(size=features.size)
     part, spread = features.parts[0], features.variances[features.parts[0]]
     expected = (difference[part] ** 2 / (spread + 0.1 * spread[0])).sum()
@@ -50,20 +50,20 @@ def test_units_of_columns_do_not_matter():
     rng = np.random.default_rng(3)
     rows, scales = rng.normal(size=(40, 2)), np.array([1.0, 1.0])
     units = np.array([1000.0, 0.01])
-    one = FeatureMap.shaped(rows, rows[:20], scales, 1.5)
-    other = FeatureMap.shaped(rows * units, rows[:20] * units, units, 1.5)
+    one = FeatureMap.fitted(rows, rows[:20], scales, 1.5)
+    other = FeatureMap.fitted(rows * units, rows[:20] * units, units, 1.5)
     np.testing.assert_allclose(np.square(one.rows(rows)).sum(axis=1), np.square(other.rows(rows * units)).sum(axis=1), rtol=1e-6)
 
 
 def test_scales_at_which_rows_see_nobody_are_left_out():
     rng = np.random.default_rng(4)
-    near = FeatureMap.shaped(rng.normal(size=(500, 2)), rng.normal(size=(50, 2)), np.ones(2), 1.5)
-    far = FeatureMap.shaped(rng.normal(size=(500, 40)), rng.normal(size=(50, 40)), np.ones(40), 9.0)
+    near = FeatureMap.fitted(rng.normal(size=(500, 2)), rng.normal(size=(50, 2)), np.ones(2), 1.5)
+    far = FeatureMap.fitted(rng.normal(size=(500, 40)), rng.normal(size=(50, 40)), np.ones(40), 9.0)
     assert len(near.octaves) > len(far.octaves) >= 1
 
 
 def test_down_to_a_width_and_plain():
-    _, features = shaped()
+    _, features = fitted()
     kept = features.down_to(features.bandwidths[1]).plain()
     assert kept.octaves == features.octaves[:2]
     coefficients = KernelStatistics().coefficients(kept)
@@ -72,7 +72,7 @@ def test_down_to_a_width_and_plain():
 
 
 def test_differences_are_taken_shorter_by_what_they_may_be_off_by():
-    _, features = shaped()
+    _, features = fitted()
     difference = np.random.default_rng(5).normal(size=features.size)
     lengths = features.distances(difference)
     errors = np.linspace(0.1, 2.0, len(lengths)) * lengths
@@ -81,13 +81,13 @@ def test_differences_are_taken_shorter_by_what_they_may_be_off_by():
 
 
 def test_kernels_are_gaussians_of_these_widths():
-    _, features = shaped()
+    _, features = fitted()
     assert all(isinstance(kernel, Gaussian) for kernel in features.kernels)
     assert [kernel.width for kernel in features.kernels] == features.bandwidths.tolist()
     np.testing.assert_allclose(np.diff(np.log2(features.bandwidths)), -1.0)
 
 
 def test_the_covariance_is_that_of_the_rows_in_any_blocks(monkeypatch):
-    rows, features = shaped()
+    rows, features = fitted()
     monkeypatch.setattr("reduset.drift.feature_map.ROWS_A_BLOCK", 7)
     np.testing.assert_allclose(features.covariance(rows), np.cov(features.rows(rows), rowvar=False, bias=True), atol=1e-12)

@@ -189,10 +189,10 @@ def test_a_single_row_may_be_a_vector(monitor):
     [
         ({"ert": 3}, "ert must be at least"),
         ({"windows": [8, 50_000]}, "at most as long as the reference"),
-        ({"windows": []}, "windows must be one length or more"),
+        ({"windows": []}, "windows must hold at least one length"),
         ({"windows": [1]}, "windows must be at least 2"),
         ({"thin": 0}, "thin must be at least 1"),
-        ({"ert": 100, "thin": 50}, "ert must be longer than the shortest window"),
+        ({"ert": 100, "thin": 50}, "ert must be at least the shortest window"),
     ],
 )
 def test_bad_settings_are_refused(options, message):
