@@ -89,5 +89,5 @@ def test_kernels_are_gaussians_of_these_widths():
 
 def test_the_covariance_is_that_of_the_rows_in_any_blocks(monkeypatch):
     rows, features = fitted()
-    monkeypatch.setattr("reduset.drift.feature_map.ROWS_A_BLOCK", 7)
+    monkeypatch.setattr("reduset.drift.feature_map.BLOCK_ROWS", 7)
     np.testing.assert_allclose(features.covariance(rows), np.cov(features.rows(rows), rowvar=False, bias=True), atol=1e-12)

@@ -1,11 +1,12 @@
-"""Where mass was gained or lost: the cells of the atoms, and unions of them, in which the share of rows changed.
+"""Regions whose proportion of the rows changed: the cells of the atoms, and unions of cells.
 
-Rows belong to their nearest atom. The cells are merged by Ward's method to a tree of 2m − 1 regions of every size; in each the
-shares before and after are compared on the scale of the arcsine, and the largest of all under chance alone (draws
-of the counts) says which are sure. They are told in the order of how sure they are, each given those told before: where one place
-gains, all others lose in proportion, and that is not told again. What was added (or taken) is located by the difference of the
-sums, so a crowd far outside is found where it is, though it lies in the cell of an atom at the rim. O(n·m) for the cells, O(m²)
-for the tree.
+A cell contains the rows that are nearest to one atom. Ward's method merges the cells into a tree of 2m − 1 regions of every size.
+In each region, the proportions before and after are compared by their arcsines. The largest change of all regions is compared with
+its null distribution, from draws of the counts. Regions are reported in order of significance, each conditional on the regions
+before it. If one region gains rows, all others lose in proportion, and these losses are not reported again.
+
+The centre of the rows gained or lost is a difference of sums over the rows. A distant cluster is therefore located correctly, even
+though it belongs to the cell of an atom at the edge of the reference. O(n·m) for the cells, O(m²) for the tree.
 """
 
 from __future__ import annotations
@@ -34,24 +35,23 @@ from reduset._types import Array, Floats, Indices
 from reduset.drift.feature_map import FeatureMap
 
 DRAWS = 499
-EXAMPLES = 3  # rows of each cell
-COLUMNS_A_BLOCK = 256
-COLUMNS_A_BLOCK = 256
-MOST_REGIONS = 10
-FEWEST = 5.0  # rows of both samples in a region, below which it is looked at as a part of larger ones alone
-APART = 1.0  # standard deviations from the mean of all rows, beyond which a column says where a region is
+EXAMPLES = 3  # rows listed for each cell
+BLOCK_COLUMNS = 256
+MAX_REGIONS = 10
+MIN_ROWS = 5.0  # of both samples together; smaller regions are tested only as parts of larger regions
+MIN_DEVIATION = 1.0  # standard deviations from the mean of all rows; columns beyond it describe the location of a region
 
 
 @dataclass(frozen=True)
 class CellSums:
-    """What is known of the rows of a sample by cell.
+    """Sums over the rows of a sample, by cell.
 
     Attributes
     ----------
-    rows : how many rows the noise is that of: their number, or the effective one where they have weights
-    shares : (m,) of the weight in each cell
-    sums, squares : (m, d) Σ share·x and Σ share·x² of the rows in each
-    examples : (m, 3) the rows of each cell that are nearest to its atom, -1 where there are fewer
+    rows : Sample size; the effective size for weighted rows.
+    shares : (m,) proportion of the weight in each cell.
+    sums, squares : (m, d) Σ wx and Σ wx² over the rows of each cell, for weights w that sum to 1.
+    examples : (m, 3) the rows of each cell that are nearest to its atom; -1 if the cell has fewer rows.
     """
 
     rows: float
@@ -62,33 +62,34 @@ class CellSums:
 
     @classmethod
     def of(cls, features: FeatureMap, rows: Floats, weights: Array) -> CellSums:
-        """Of rows (n, d) with weights (n,) that sum to 1."""
-        found = CellRows.of(features, rows, weights)
-        return cls(found.rows, found.shares, *found.by_cell(), found.examples)
+        """The sums over rows (n, d) with weights (n,) that sum to 1."""
+        cells = CellRows.of(features, rows, weights)
+        return cls(cells.rows, cells.shares, *cells.by_cell(), cells.examples)
 
     @classmethod
     def without_rows(cls, rows: float, shares: Array, sums: Array, squares: Array) -> CellSums:
-        """Of rows that are not at hand."""
+        """From sums over rows that are not available. There are no examples."""
         return cls(rows, shares, sums, squares, np.full((len(shares), EXAMPLES), -1, np.int64))
 
     def by_cell(self) -> tuple[Array, Array]:
-        """(m, d) sums and squares."""
+        """(m, d) sums and squares by cell."""
         return self.sums, self.squares
 
     def over(self, cells: NDArray[np.bool_]) -> tuple[Array, Array]:
-        """(d,) sums and squares of the rows in these cells."""
+        """(d,) sums and squares over the rows in these cells."""
         return self.sums[cells].sum(axis=0), self.squares[cells].sum(axis=0)
 
 
 @dataclass(frozen=True)
 class CellRows:
-    """The same for rows in memory: sums are computed on demand, since they may be larger than the rows.
+    """The rows of a sample with their cells. Sums are computed on demand, because they can take more memory than the rows.
 
     Attributes
     ----------
-    rows, shares, examples : as in `CellSums`
-    values : (n, d) the rows; weights : (n,), which sum to 1
-    cells : (n,) the cell of each row
+    rows, shares, examples : As in `CellSums`.
+    values : (n, d) the rows.
+    weights : (n,) weights that sum to 1.
+    cells : (n,) the cell of each row.
     """
 
     rows: float
@@ -100,36 +101,36 @@ class CellRows:
 
     @classmethod
     def of(cls, features: FeatureMap, rows: Floats, weights: Array) -> CellRows:
-        """Of rows (n, d) with weights (n,) that sum to 1."""
+        """The cells of rows (n, d) with weights (n,) that sum to 1."""
         index, distance = nearest_cells(features, rows)
         m = len(features.atoms)
         with device_of(rows):
             shares, examples = LabelSums(index, m).of(to_device_of(index, weights)), _examples(index, distance, m)
-        square = float(weights @ weights) or 1.0  # a block of rows may have no weight
+        square = float(weights @ weights) or 1.0  # all weights of a block may be 0
         return cls(float(weights.sum()) ** 2 / square, shares, examples, rows, weights, index)
 
     def by_cell(self) -> tuple[Array, Array]:
-        """(m, d) sums and squares."""
+        """(m, d) sums and squares by cell."""
         return self._sums(0, self.values.shape[1])
 
     def over(self, cells: NDArray[np.bool_]) -> tuple[Array, Array]:
-        """(d,) sums and squares of the rows in these cells."""
+        """(d,) sums and squares over the rows in these cells."""
         d = self.values.shape[1]
         sums, squares = np.empty(d), np.empty(d)
-        for a, b in blocks(d, COLUMNS_A_BLOCK):
-            sums[a:b], squares[a:b] = (each[cells].sum(axis=0) for each in self._sums(a, b))
+        for a, b in blocks(d, BLOCK_COLUMNS):
+            sums[a:b], squares[a:b] = (totals[cells].sum(axis=0) for totals in self._sums(a, b))
         return sums, squares
 
     def _sums(self, first: int, end: int) -> tuple[Array, Array]:
-        """(m, end − first) sums and squares of some columns."""
+        """(m, end − first) sums and squares of the columns ``first`` to ``end`` − 1, by cell."""
         m = len(self.shares)
         sums, squares = np.empty((m, end - first)), np.empty((m, end - first))
         with device_of(self.values):
-            by_cell, masses = LabelSums(self.cells, m), to_device_of(self.cells, self.weights)
+            by_cell, weights = LabelSums(self.cells, m), to_device_of(self.cells, self.weights)
             for k in range(first, end):
                 column = column_of(self.values, k)
-                sums[:, k - first] = by_cell.of(masses * column)
-                squares[:, k - first] = by_cell.of(masses * np.square(column))
+                sums[:, k - first] = by_cell.of(weights * column)
+                squares[:, k - first] = by_cell.of(weights * np.square(column))
         return sums, squares
 
 
@@ -138,16 +139,22 @@ Cells = CellSums | CellRows
 
 @dataclass(frozen=True)
 class Region:
-    """A place where the share of rows changed.
+    """A region whose proportion of the rows changed.
 
     Attributes
     ----------
-    centre : (d,) where what was gained or lost lies, in the units of the data
-    extent : (d,) its standard deviation in every column
-    before, after : the shares of the rows there, in the reference and now
-    p_value : how often chance alone would show a change as large as this in any region
-    columns : those in which the place is out of the ordinary, the most first
-    rows : some of the new rows there, by number
+    centre : (d,) array
+        Centre of the rows that were gained or lost, in the units of the data.
+    extent : (d,) array
+        Standard deviation of these rows in every column.
+    before, after : float
+        Proportions of the rows in the region, in the reference and in the new rows.
+    p_value : float
+        The probability under the null hypothesis that any region shows a change at least as large.
+    columns : tuple of str
+        Columns in which the centre is more than one standard deviation from the mean of all rows, the most extreme first.
+    rows : tuple of int
+        Positions of up to three of the new rows in the region.
     """
 
     centre: Array
@@ -160,31 +167,31 @@ class Region:
 
     @property
     def change(self) -> float:
-        """The share of all rows that was gained (above 0) or lost."""
+        """The proportion of all rows that was gained (positive) or lost (negative)."""
         return self.after - self.before
 
     def __str__(self) -> str:
         verb = "gained" if self.change > 0 else "lost"
-        place = f" ({', '.join(self.columns[:4])})" if self.columns else ""
-        return f"{verb} {abs(self.change):.2%} of the rows: {self.before:.2%} before, {self.after:.2%} now{place}"
+        columns = f" ({', '.join(self.columns[:4])})" if self.columns else ""
+        return f"{verb} {abs(self.change):.2%} of the rows: {self.before:.2%} before, {self.after:.2%} now{columns}"
 
 
 def nearest_cells(features: FeatureMap, rows: Any) -> tuple[Any, Any]:
-    """The cell of every row, and how far the atom is, where the rows lie."""
+    """The cell of every row and the distance to its atom, on the device of the rows."""
     kernel = features.kernels[0]
     xp = array_module(rows.values) if on_device(rows) else np
     with device_of(rows):
         index, distance = xp.empty(len(rows), np.int64), xp.empty(len(rows))
 
-    def note(_: int, there: Any, nearest: NDArray[np.int32], far: Array) -> None:
-        index[there], distance[there] = nearest, far
+    def store(_: int, positions: Any, nearest: NDArray[np.int32], distances: Array) -> None:
+        index[positions], distance[positions] = nearest, distances
 
-    nearest_by_block(rows, features.atoms, kernel.plain_frame(rows), 0, None, note, there=on_device(rows))
+    nearest_by_block(rows, features.atoms, kernel.plain_frame(rows), 0, None, store, there=on_device(rows))
     return index, distance
 
 
 def _examples(index: Any, distance: Any, m: int) -> Indices:
-    """(m, 3) the rows of each cell that are nearest to its atom, -1 where there are fewer."""
+    """(m, 3) the rows of each cell that are nearest to its atom; -1 if the cell has fewer rows."""
     xp = array_module(index)
     order = np.lexsort((distance, index)) if xp is np else xp.lexsort(xp.stack([distance, index.astype(np.float64)]))
     first = to_numpy(xp.searchsorted(index[order], xp.arange(m)))
@@ -192,68 +199,68 @@ def _examples(index: Any, distance: Any, m: int) -> Indices:
     for k in range(EXAMPLES):
         at = np.minimum(first + k, len(order) - 1)
         rows = to_numpy(order[xp.asarray(at)])
-        there = to_numpy(index[xp.asarray(rows)]) == np.arange(m)
-        there &= first + k < len(order)
-        examples[there, k] = rows[there]
+        occupied = to_numpy(index[xp.asarray(rows)]) == np.arange(m)
+        occupied &= first + k < len(order)
+        examples[occupied, k] = rows[occupied]
     return examples
 
 
 def changed_regions(
     features: FeatureMap, before: Cells, after: Cells, names: tuple[str, ...], alpha: float, rng: np.random.Generator
 ) -> list[Region]:
-    """The regions whose change is sure at level ``alpha`` for all of them together, the surest first."""
+    """The regions that changed significantly, by p-value. The level ``alpha`` holds for all regions together."""
     members = _tree(features)
-    both, all_rows = _both_shares(before, after), before.rows + after.rows
+    pooled, all_rows = _pooled_shares(before, after), before.rows + after.rows
     spread = _mean_and_deviation(before, after)
-    found: list[tuple[NDArray[np.bool_], Region]] = []
+    regions: list[tuple[NDArray[np.bool_], Region]] = []
     left = np.ones(len(before.shares), np.bool_)
-    while left.any() and len(found) < MOST_REGIONS:
+    while left.any() and len(regions) < MAX_REGIONS:
         inside = members[:, left].astype(np.float64)
-        counted = inside @ both[left] * all_rows
-        usable = (counted >= FEWEST) & (inside.sum(axis=1) < left.sum())
+        sizes = inside @ pooled[left] * all_rows
+        usable = (sizes >= MIN_ROWS) & (inside.sum(axis=1) < left.sum())
         total = (float(before.shares[left].sum()), float(after.shares[left].sum()))
         if not usable.any() or min(total) * min(before.rows, after.rows) < 1:
             break
         inside = inside[usable]
         rows = (before.rows * total[0], after.rows * total[1])
-        seen = _on_normal_scale(inside @ before.shares[left] / total[0], inside @ after.shares[left] / total[1], *rows)
-        chance = np.maximum(both[left], 0.0)
-        largest = _largest_by_chance(inside, chance / chance.sum(), rows, rng)
-        best = int(np.abs(seen).argmax())
-        above = int((largest >= abs(seen[best])).sum())
+        z = _z_scores(inside @ before.shares[left] / total[0], inside @ after.shares[left] / total[1], *rows)
+        expected = np.maximum(pooled[left], 0.0)
+        largest = _null_maxima(inside, expected / expected.sum(), rows, rng)
+        best = int(np.abs(z).argmax())
+        above = int((largest >= abs(z[best])).sum())
         p_value = (1 + above) / (1 + DRAWS)
-        if not above:  # beyond the draws: a bound for as many regions as there are
-            p_value = min(p_value, 2 * len(seen) * float(ndtr(-abs(seen[best]))))
+        if not above:  # beyond all draws, use the Bonferroni bound over the regions
+            p_value = min(p_value, 2 * len(z) * float(ndtr(-abs(z[best]))))
         if p_value > alpha:
             break
         cells = np.zeros(len(left), np.bool_)
         cells[np.flatnonzero(left)[inside[best] > 0]] = True
-        found.append((cells, _described(cells, before, after, spread, names, p_value)))
+        regions.append((cells, _region(cells, before, after, spread, names, p_value)))
         left &= ~cells
-    return _joined(found, features.scales, lambda cells, p_value: _described(cells, before, after, spread, names, p_value))
+    return _merged(regions, features.scales, lambda cells, p_value: _region(cells, before, after, spread, names, p_value))
 
 
-def _joined(
-    found: list[tuple[NDArray[np.bool_], Region]], scales: Array, described: Callable[[NDArray[np.bool_], float], Region]
+def _merged(
+    regions: list[tuple[NDArray[np.bool_], Region]], scales: Array, described: Callable[[NDArray[np.bool_], float], Region]
 ) -> list[Region]:
-    """Those that gained, or lost, at one place as one: where each reaches the other."""
-    whole: list[tuple[NDArray[np.bool_], Region]] = []
-    for cells, region in found:
-        for k, (others, other) in enumerate(whole):
+    """Merge overlapping regions if both gained or both lost rows."""
+    merged: list[tuple[NDArray[np.bool_], Region]] = []
+    for cells, region in regions:
+        for k, (others, other) in enumerate(merged):
             reach = (region.extent + other.extent) / scales
             if (
                 region.change * other.change > 0
                 and np.square((region.centre - other.centre) / scales).sum() <= np.square(reach).sum()
             ):
-                whole[k] = (others | cells, described(others | cells, min(region.p_value, other.p_value)))
+                merged[k] = (others | cells, described(others | cells, min(region.p_value, other.p_value)))
                 break
         else:
-            whole.append((cells, region))
-    return [region for _, region in whole]
+            merged.append((cells, region))
+    return [region for _, region in merged]
 
 
 def _tree(features: FeatureMap) -> NDArray[np.bool_]:
-    """(2m − 1, m) which cells belong to each region."""
+    """(2m − 1, m) membership of the cells in each region."""
     atoms = features.atoms / features.scales
     m = len(atoms)
     members = np.zeros((2 * m - 1, m), np.bool_)
@@ -264,49 +271,51 @@ def _tree(features: FeatureMap) -> NDArray[np.bool_]:
     return members
 
 
-def _on_normal_scale(before: Array, after: Array, n: float, new: float) -> Array:
-    """The change of shares in standard deviations, by the arcsine, which makes these the same for every share."""
-    angles = (np.arcsin(np.sqrt(np.clip(each, 0.0, 1.0))) for each in (before, after))
-    first, second = angles
+def _z_scores(before: Array, after: Array, n: float, new: float) -> Array:
+    """Changes of proportions in standard deviations. The arcsine makes the variance equal for all proportions."""
+    first, second = (np.arcsin(np.sqrt(np.clip(shares, 0.0, 1.0))) for shares in (before, after))
     return np.asarray(2 * (second - first) / np.sqrt(1 / n + 1 / new))
 
 
-def _largest_by_chance(inside: Array, shares: Array, rows: tuple[float, float], rng: np.random.Generator) -> Array:
-    """(DRAWS,) the largest change of any region where both samples have the same shares."""
-    counts = [rng.multinomial(max(round(each), 1), shares, size=DRAWS) / max(round(each), 1) for each in rows]
-    return np.abs(_on_normal_scale(counts[0] @ inside.T, counts[1] @ inside.T, *rows)).max(axis=1)
+def _null_maxima(inside: Array, shares: Array, rows: tuple[float, float], rng: np.random.Generator) -> Array:
+    """(DRAWS,) the largest change of any region if both samples have the same expected proportions."""
+    counts = [rng.multinomial(max(round(size), 1), shares, size=DRAWS) / max(round(size), 1) for size in rows]
+    return np.abs(_z_scores(counts[0] @ inside.T, counts[1] @ inside.T, *rows)).max(axis=1)
 
 
-def _both_shares(before: Cells, after: Cells) -> Array:
-    """(m,) the shares of the cells in the rows of both, each sample weighed by how many rows it has."""
-    mine = before.rows / (before.rows + after.rows)
-    return mine * before.shares + (1 - mine) * after.shares
+def _pooled_shares(before: Cells, after: Cells) -> Array:
+    """(m,) the proportions of the cells in both samples together, weighted by the sample sizes."""
+    weight = before.rows / (before.rows + after.rows)
+    return weight * before.shares + (1 - weight) * after.shares
 
 
 def _mean_and_deviation(before: Cells, after: Cells) -> tuple[Array, Array]:
-    """(d,) means and standard deviations of the columns over the rows of both."""
-    mine, every = before.rows / (before.rows + after.rows), np.ones(len(before.shares), np.bool_)
-    mean, square = (mine * one + (1 - mine) * two for one, two in zip(before.over(every), after.over(every), strict=True))
+    """(d,) means and standard deviations of the columns over both samples together."""
+    weight, every = before.rows / (before.rows + after.rows), np.ones(len(before.shares), np.bool_)
+    mean, square = (weight * one + (1 - weight) * two for one, two in zip(before.over(every), after.over(every), strict=True))
     return mean, np.sqrt(np.maximum(square - np.square(mean), 0.0))
 
 
-def _described(
+def _region(
     cells: NDArray[np.bool_], before: Cells, after: Cells, spread: tuple[Array, Array], names: tuple[str, ...], p_value: float
 ) -> Region:
-    share = (float(before.shares[cells].sum()), float(after.shares[cells].sum()))
-    change = share[1] - share[0]
-    all_mean, deviation = spread
+    """The union of these cells as a region."""
+    shares = (float(before.shares[cells].sum()), float(after.shares[cells].sum()))
+    change = shares[1] - shares[0]
+    all_mean, all_deviation = spread
     (old, old_squares), (new, new_squares) = before.over(cells), after.over(cells)
-    own, own_squares = (each / share[change > 0] for each in ((new, new_squares) if change > 0 else (old, old_squares)))
-    own_spread = np.sqrt(np.maximum(own_squares - np.square(own), 0.0))
+    larger = (new, new_squares) if change > 0 else (old, old_squares)
+    mean, mean_square = (sums / shares[change > 0] for sums in larger)
+    deviation = np.sqrt(np.maximum(mean_square - np.square(mean), 0.0))
     centre = (new - old) / change
-    # a small difference of large shares is noise: never farther from the region's rows than these reach
-    centre = np.clip(centre, own - 3 * own_spread, own + 3 * own_spread)
+    # The small difference of two large proportions is mostly noise, so that the centre is limited to 3 standard deviations
+    # from the mean of the region's rows.
+    centre = np.clip(centre, mean - 3 * deviation, mean + 3 * deviation)
     second = (new_squares - old_squares) / change
     extent = np.sqrt(np.maximum(second - np.square(centre), 0.0))
-    extent = np.where((extent > 0) & (extent <= 3 * own_spread), extent, own_spread)
-    apart = np.abs(centre - all_mean) / np.where(deviation > 0, deviation, np.inf)
-    told = tuple(names[k] for k in np.argsort(-apart) if apart[k] > APART)
+    extent = np.where((extent > 0) & (extent <= 3 * deviation), extent, deviation)
+    deviations = np.abs(centre - all_mean) / np.where(all_deviation > 0, all_deviation, np.inf)
+    columns = tuple(names[k] for k in np.argsort(-deviations) if deviations[k] > MIN_DEVIATION)
     order = np.argsort(-(after.shares - before.shares)[cells])
-    rows = tuple(int(each) for each in after.examples[cells][order].ravel() if each >= 0)[:EXAMPLES]
-    return Region(centre, extent, share[0], share[1], p_value, told, rows)
+    rows = tuple(int(row) for row in after.examples[cells][order].ravel() if row >= 0)[:EXAMPLES]
+    return Region(centre, extent, shares[0], shares[1], p_value, columns, rows)

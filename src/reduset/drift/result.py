@@ -1,7 +1,8 @@
-"""What a test of drift found, in figures and in words."""
+"""The result of a test of drift: p-value, distance, changed regions and columns, and the power of the test."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,28 +17,39 @@ from reduset.drift.comparison import Comparison
 from reduset.drift.regions import Region, changed_regions
 
 POWER = 0.8
-LEAST = 1e-300  # of a p-value: no difference is impossible
-STEPS = np.geomspace(1e-4, 1.0, 33)
-MOST_SAMPLES = 250  # from which the power is estimated
-MOST_MOVED, MOVED_VALUES = 1024, 1 << 16  # rows, and numbers at a time
+MIN_P_VALUE = 1e-300  # no difference is impossible under the null hypothesis
+STEPS = np.geomspace(1e-4, 1.0, 33)  # proportions or shifts whose power is estimated
+POWER_SAMPLES = 250  # differences that estimate a power, approximately
+SHIFTED_ROWS, BLOCK_VALUES, BLOCK_COLUMNS = 1024, 1 << 16, 1024
 
 
 @dataclass(frozen=True)
 class DriftResult:
-    """What a test found.
+    """The result of a test of drift.
 
     Attributes
     ----------
-    p_value : how often chance alone makes a difference as large as this
-    alpha : the level below which it is called drift
-    statistic : what the p-value is of: the harmonic mean of the p-values of all statistics, which is no p-value itself
-    distance : how far the two means are apart at the median scale, in units of a single row's bump (from 0 to √2)
-    chance : what chance alone keeps the distance below, 95 times in 100
-    without_noise : the distance, what chance adds to it taken out
-    interval : where the distance of the two laws lies, with confidence 95 %
-    effect_size : the distance without noise over how far single rows are from their mean there
-    n_reference, n_samples : how many rows, effective ones where they have weights
-    exact : whether the p-value is that of permutations, which holds at any size
+    p_value : float
+        The probability of a difference at least this large under the null hypothesis.
+    alpha : float
+        Significance level. P-values up to this level count as drift.
+    statistic : float
+        The weighted harmonic mean of the p-values of all statistics, from which ``p_value`` is computed. It is not a p-value.
+    distance : float
+        The maximum mean discrepancy (MMD) at the median distance of the rows. Kernel functions of single rows have norm 1, so that
+        it lies between 0 and √2.
+    chance : float
+        The 95 % quantile of the distance under the null hypothesis.
+    without_noise : float
+        The bias-corrected distance.
+    interval : (low, high)
+        A 95 % confidence interval for the distance of the two distributions.
+    effect_size : float
+        The bias-corrected distance, divided by the root mean square distance of single rows from their mean.
+    n_reference, n_samples : float
+        Sizes of both samples; effective sizes for weighted rows.
+    exact : bool
+        True if the p-value comes from permutations, which are valid for any distribution and sample size.
     """
 
     p_value: float
@@ -56,17 +68,18 @@ class DriftResult:
 
     @classmethod
     def of(cls, comparison: Comparison, alpha: float, seed: int) -> DriftResult:
-        """From two samples side by side."""
+        """The result of the comparison of two samples."""
         features, difference, joint = comparison.features, comparison.difference, comparison.joint
         drawn = joint.values(comparison.drawn)
-        p_value, each = null_distribution.joined(joint.values(difference), drawn, joint.weights)
+        p_value, p_values = null_distribution.joined(joint.values(difference), drawn, joint.weights)
         if not comparison.exact and p_value <= 1 / (1 + len(drawn)):
             beyond = joint.p_value_beyond_draws(difference, comparison.covariance, comparison.rows)
-            p_value = min(p_value, max(beyond, LEAST))
+            p_value = min(p_value, max(beyond, MIN_P_VALUE))
         part = features.median_part
-        own = comparison.covariance[part, part]
-        square, noise = float(np.square(difference[part]).sum()), float(np.trace(own))
-        error = 2 * np.sqrt(float(difference[part] @ own @ difference[part])) + np.sqrt(2 * float(np.square(own).sum()))
+        covariance = comparison.covariance[part, part]
+        square, noise = float(np.square(difference[part]).sum()), float(np.trace(covariance))
+        linear = 2 * np.sqrt(float(difference[part] @ covariance @ difference[part]))
+        error = linear + np.sqrt(2 * float(np.square(covariance).sum()))
         ends = [float(np.sqrt(max(square - noise + sign * 1.96 * error, 0.0))) for sign in (-1, 1)]
         n, count = comparison.rows
         scatter = noise / (1 / n + 1 / count)
@@ -74,7 +87,7 @@ class DriftResult:
         return cls(
             p_value,
             alpha,
-            float(1 / (joint.weights / each).sum()),
+            float(1 / (joint.weights / p_values).sum()),
             float(np.sqrt(square)),
             float(np.sqrt(np.quantile(np.square(comparison.drawn[:, part]).sum(axis=1), 0.95))),
             without_noise,
@@ -93,62 +106,68 @@ class DriftResult:
         return self.p_value <= self.alpha
 
     def where(self, alpha: float | None = None) -> list[Region]:
-        """Regions that gained or lost mass, the surest first; the level holds for all of them together."""
+        """Regions that gained or lost rows, by p-value. The level holds for all regions together."""
         level = self.alpha if alpha is None else _validate.between(alpha, "alpha", 0, 1)
-        known: dict[float, list[Region]] = self.__dict__.setdefault("_regions", {})
-        if level not in known:
-            seen, rng = self.comparison, np.random.default_rng([self.seed, 1])
-            known[level] = changed_regions(seen.features, *seen.cells, seen.names, level, rng)
-        return list(known[level])
+        computed: dict[float, list[Region]] = self.__dict__.setdefault("_regions", {})
+        if level not in computed:
+            comparison, rng = self.comparison, np.random.default_rng([self.seed, 1])
+            computed[level] = changed_regions(comparison.features, *comparison.cells, comparison.names, level, rng)
+        return list(computed[level])
 
     def columns(self) -> list[ColumnChange]:
-        """A test of every column, corrected for their number (Holm), those that changed most surely first."""
+        """A test of every column, corrected for their number (Holm), by p-value."""
         return list(self._columns)
 
     @cached_property
     def _columns(self) -> list[ColumnChange]:
-        seen = self.comparison
-        known, rng = (seen.cells[0].rows, seen.cells[1].rows), np.random.default_rng([self.seed, 2])
-        return changed_columns(seen.bins, *seen.shares, known, seen.names, rng, shift_alone=bool(seen.errors.any()))
+        comparison, rng = self.comparison, np.random.default_rng([self.seed, 2])
+        sizes = (comparison.cells[0].rows, comparison.cells[1].rows)
+        shift_alone = bool(comparison.errors.any())
+        return changed_columns(comparison.bins, *comparison.shares, sizes, comparison.names, rng, shift_alone=shift_alone)
 
     @cached_property
     def detectable_share(self) -> float:
-        """The least share of rows that would be found 8 times in 10, had they gone to places that the reference does not know."""
-        return self._detectable(lambda share: -share * self.comparison.before)
+        """The smallest proportion of rows that is detected with 80 % power, if these rows move far from all reference rows."""
+        return self._detectable(lambda proportion: -proportion * self.comparison.before)
 
     @cached_property
     def detectable_shift(self) -> float | None:
-        """The least shift of all rows found 8 times in 10, in standard deviations along all columns together; None without rows."""
-        seen = self.comparison
-        if not len(seen.sample):
-            return None
-        rows = np.asarray(seen.sample[:MOST_MOVED], np.float64)
-        step = np.concatenate([rows[:, a:b].std(axis=0) for a, b in blocks(rows.shape[1], MOST_MOVED)]) / np.sqrt(rows.shape[1])
+        """The smallest shift of all rows that is detected with 80 % power. None if no rows were kept.
 
-        def mean(far: float) -> Array:  # a few rows of many columns at a time
-            parts = blocks(len(rows), max(1, MOVED_VALUES // rows.shape[1]))
-            means = [seen.features.mean(rows[a:b] + far * step, np.full(b - a, 1 / len(rows))) for a, b in parts]
+        All columns are shifted together, each by the same number of its standard deviations. The result is the Euclidean length of
+        the shift in these units.
+        """
+        comparison = self.comparison
+        if not len(comparison.sample):
+            return None
+        rows = np.asarray(comparison.sample[:SHIFTED_ROWS], np.float64)
+        d = rows.shape[1]
+        step = np.concatenate([rows[:, a:b].std(axis=0) for a, b in blocks(d, BLOCK_COLUMNS)]) / np.sqrt(d)
+
+        def mean(shift: float) -> Array:  # in blocks, because the rows may have many columns
+            parts = blocks(len(rows), max(1, BLOCK_VALUES // d))
+            means = [comparison.features.mean(rows[a:b] + shift * step, np.full(b - a, 1 / len(rows))) for a, b in parts]
             return np.asarray(np.sum(means, axis=0))
 
-        still = mean(0.0)
-        return self._detectable(lambda far: mean(far) - still)
+        unshifted = mean(0.0)
+        return self._detectable(lambda shift: mean(shift) - unshifted)
 
-    def _detectable(self, change: object) -> float:
-        """The least step at which the change is found with probability 0.8; infinite where none is."""
-        seen, joint = self.comparison, self.comparison.joint
-        half = len(seen.drawn) // 2
-        some = seen.drawn[: half : max(4, half // MOST_SAMPLES)]
-        drawn = joint.values(seen.drawn)
+    def _detectable(self, change: Callable[[float], Array]) -> float:
+        """The smallest of ``STEPS`` at which a change of the means is detected with 80 % power; infinite if there is none."""
+        comparison, joint = self.comparison, self.comparison.joint
+        half = len(comparison.drawn) // 2
+        noise = comparison.drawn[: half : max(4, half // POWER_SAMPLES)]
+        drawn = joint.values(comparison.drawn)
         low, high = 0, len(STEPS)
         while low < high:  # power rises with the step
             middle = (low + high) // 2
-            moved = joint.values(some + change(float(STEPS[middle])))  # type: ignore[operator]
-            found = np.mean(null_distribution.joined_each(moved, drawn[half:], joint.weights) <= self.alpha)
-            low, high = (low, middle) if found >= POWER else (middle + 1, high)
+            changed = joint.values(noise + change(float(STEPS[middle])))
+            power = np.mean(null_distribution.joined_each(changed, drawn[half:], joint.weights) <= self.alpha)
+            low, high = (low, middle) if power >= POWER else (middle + 1, high)
         return float(STEPS[low]) if low < len(STEPS) else float("inf")
 
     def describe(self) -> Description:
-        """The verdict, the distance, columns, regions and the power as rows of (label, value, explanation)."""
+        """The verdict, p-value, distance, columns, regions and power as rows of (label, value, explanation)."""
         from reduset.drift.words import describe
 
         return describe(self)
