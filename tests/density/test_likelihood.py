@@ -44,9 +44,9 @@ def test_scores_are_held_out_log_likelihoods(kernel, weighted):
 
 def test_beyond_10000_rows_2000_are_left_out(monkeypatch):
     """A fifth of each number, which are pairs enough."""
-    assert (likelihood.FOLDS_UP_TO, likelihood.LEFT_OUT) == (10_000, 2000)
-    monkeypatch.setattr(likelihood, "FOLDS_UP_TO", 2000)
-    monkeypatch.setattr(likelihood, "LEFT_OUT", 400)
+    assert (likelihood.MAX_FOLD_ROWS, likelihood.HELD_OUT_POINTS) == (10_000, 2000)
+    monkeypatch.setattr(likelihood, "MAX_FOLD_ROWS", 2000)
+    monkeypatch.setattr(likelihood, "HELD_OUT_POINTS", 400)
     X = cloud(2100, 1)
     found = search_bandwidth(X, Gaussian(), [0.2, 0.4], rng=1)
     order = np.random.default_rng(1).permutation(len(X))
@@ -175,9 +175,9 @@ def test_more_atoms_than_points_are_the_points():
 
 def test_the_end_of_the_grid_is_said_so():
     X = cloud(100)
-    with pytest.warns(UserWarning, match=r"the best bandwidth, 0.05, is the largest of the 3 tried: give others as bandwidth"):
+    with pytest.warns(UserWarning, match=r"the best bandwidth, 0.05, is the largest of the 3 tried: .* as bandwidth"):
         search_bandwidth(X, Gaussian(), [0.05, 0.01, 0.02], rng=0)
-    with pytest.warns(UserWarning, match="is the least of the 3 tried: .* or look for repeated rows"):
+    with pytest.warns(UserWarning, match="is the smallest of the 3 tried: .*repeated rows"):
         search_bandwidth(np.repeat(X, 4, axis=0), Gaussian(), [0.001, 0.01, 0.1], rng=0)
 
 
@@ -212,8 +212,8 @@ def test_other_types_of_numbers_are_the_same_numbers(dtype):
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        ({"X": [[1.0, 2.0]]}, ValueError, "needs .*got 1. Give a number as bandwidth"),
-        ({"sample_weight": np.eye(1, 30)[0]}, ValueError, "at least 2 of weight above 0; got 1. Give a number as bandwidth"),
+        ({"X": [[1.0, 2.0]]}, ValueError, "X .*at least 2 points, got 1; .*bandwidth"),
+        ({"sample_weight": np.eye(1, 30)[0]}, ValueError, "at least 2 points of weight above 0, got 1; .*bandwidth"),
         ({"bandwidths": []}, ValueError, "bandwidth .*got none"),
         ({"bandwidths": [0.5, -1.0]}, ValueError, r"bandwidth .*got .*-1\.0"),
         ({"bandwidths": [0.5, np.nan]}, ValueError, "bandwidth .*got .*nan"),
@@ -222,9 +222,9 @@ def test_other_types_of_numbers_are_the_same_numbers(dtype):
         (
             {"kernel": FunctionKernel("rbf", gamma=1.0)},
             TypeError,
-            f"{listed(FAMILIES.values(), 'and')} kernels, got FunctionKernel",
+            f"kernel .*{listed(FAMILIES.values(), 'or')} .*got FunctionKernel",
         ),
-        ({"kernel": FunctionKernel("rbf", gamma=1.0), "bandwidths": None}, TypeError, "Student kernels, got FunctionKernel"),
+        ({"kernel": FunctionKernel("rbf", gamma=1.0), "bandwidths": None}, TypeError, "kernel .*Student .*got FunctionKernel"),
         ({"kernel": Student(exponent=0.9)}, ValueError, "exponent .*got 0.9"),
         ({"rng": "seed"}, TypeError, "rng must be None, a seed"),
         ({"sample_weight": -np.ones(30)}, ValueError, "sample_weight must not be negative"),

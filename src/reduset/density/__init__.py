@@ -1,6 +1,6 @@
-"""Kernel density estimation with fast queries and a measured error, in place of scikit-learn's KernelDensity.
+"""Kernel density estimation with fast queries and a measured error: an alternative to scikit-learn's KernelDensity.
 
-May import: compression and what is below it, mixture.
+May import: compression, the packages below it, and mixture.
 """
 
 from reduset.density.estimator import SparseKernelDensity

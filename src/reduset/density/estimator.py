@@ -1,7 +1,7 @@
 """Kernel density estimation: a scikit-learn estimator around `fit_leaves`, or around `compress` with weights on the simplex.
 
-By default all rows of low density are kept and a query sums the leaves near it (`leaf_density`): right in the tails. With ``tol``
-or ``size`` the rows are compressed in L2: fitting costs O(n·m), a query O(m).
+By default all rows of low density are kept, and a query sums the leaves near it (`leaf_density`). The tails are then accurate. With
+``tol`` or ``size`` the rows are compressed in L2: fitting costs O(n·m), a query O(m).
 """
 
 from __future__ import annotations
@@ -35,72 +35,73 @@ from reduset.mean import KernelMean
 from reduset.mixture import ComponentMean, Mixture, conditioning
 from reduset.mixture.component_mean import SmallMean
 
-NAMED = KERNELS | {"exponential": KERNELS["laplacian"]}  # scikit-learn calls it so
-# kernels that end at their bandwidth, which others have and this house has not: (1 − r²)^p as p, and the cone
+NAMED = KERNELS | {"exponential": KERNELS["laplacian"]}  # the name in scikit-learn
+# unsupported kernels with compact support: the power p of (1 − r²)^p, or None for the cone
 COMPACT: dict[str, int | None] = {"tophat": 0, "box": 0, "epanechnikov": 1, "epa": 1, "cosine": 1, "biweight": 2, "triweight": 3}
 COMPACT |= {"linear": None, "tri": None, "triangular": None}
-EUCLIDEAN = "euclidean", "l2", "minkowski"  # the names that scikit-learn has for it
+EUCLIDEAN = "euclidean", "l2", "minkowski"  # the names in scikit-learn
 SEARCH = "likelihood"
 TOL, LOG_TOL = 0.03, 0.1
-MOST_ATOMS = 1000  # beyond, weights on the simplex take seconds and a query as long as a tree's
+MAX_ATOMS = 1000  # above, weights on the simplex take seconds, and a query takes as long as with a tree
 COMPRESSION_DEFAULTS = {"pieces": "atoms", "weights": "simplex", "select": "auto", "refine": False}
 
 
 @seeded
 @dataclass(eq=False, repr=False, kw_only=True)
 class SparseKernelDensity(BaseEstimator):
-    """Kernel density estimation with fast queries: in place of `sklearn.neighbors.KernelDensity`.
+    """Kernel density estimation with fast queries: an alternative to `sklearn.neighbors.KernelDensity`.
 
-    By default `score_samples` is right in the tails, so that it can rank outliers. Rows closer than a tenth of a bandwidth are
-    merged, all others are kept, and a query sums the rows near it. The log density at held-out rows is measured, and ``log_error_``
-    states its error. With ``tol`` or ``size``, the rows are replaced by a few atoms or components that are close in L2. Queries and
-    storage then cost less, and the log density of outliers can be far off.
+    By default `score_samples` is accurate in the tails, so that it can rank outliers. Rows closer than a tenth of a bandwidth are
+    merged, and all others are kept. A query sums the rows near it. ``log_error_`` is the error of the log density at held-out rows.
+
+    With ``tol`` or ``size``, the rows are replaced by a few atoms or components whose density is close in L2. Queries and storage
+    then cost less, but the log density of outliers can have a large error.
 
     Parameters
     ----------
     bandwidth : float, str, array or None
-        A number; the name of a rule of `reduset.bandwidth`; "likelihood" to search 50 bandwidths around Scott's rule by the
-        likelihood of held-out points; or an array of bandwidths to search. With ``size``, the search uses the likelihood of a
-        density of that many atoms. None takes the kernel's own bandwidth, and "scott" for a kernel given by name.
+        A number, or the name of a rule of `reduset.bandwidth`. "likelihood" searches 50 bandwidths around Scott's rule by the
+        likelihood of held-out points. An array lists the bandwidths to search. With ``size``, the search uses the likelihood of a
+        density with ``size`` atoms. None takes the bandwidth of the kernel object, or "scott" for a kernel given by name.
     kernel : "gaussian", "exponential" (or "laplacian"), "student", … (`reduset.kernels.FAMILIES`), or a kernel object
     metric : "euclidean" (or "l2", "minkowski")
-        As in scikit-learn. Other distances belong to a kernel: ``Laplacian(metric="cityblock")``.
+        As in scikit-learn. Other distances are set by a kernel object: ``Laplacian(metric="cityblock")``.
     log_tol : float, optional
-        The largest error of the log density at 99 % of held-out rows; 0.1 by default. It cannot be combined with ``tol``,
+        The largest error of the log density at 99 % of held-out rows. The default is 0.1. It cannot be combined with ``tol``,
         ``size`` or ``plateau``.
     tol : float, optional
         The largest L2 error of the density, relative to its norm. If that takes more than ``max_size`` atoms, a warning is given
-        and the density is evaluated exactly, from all points. It defaults to 0.03 if ``pieces``, ``weights``, ``select`` or
-        ``refine`` is set without ``size``, and for rows on a GPU.
+        and the density is evaluated exactly, from all points. The default is 0.03 for rows on a GPU, and if ``pieces``,
+        ``weights``, ``select`` or ``refine`` is set without ``size``.
     size : int, optional
-        The number of atoms, instead of ``tol``. The number of points or more evaluates the density exactly.
+        The number of atoms, instead of ``tol``. If it is at least the number of points, the density is evaluated exactly.
     max_size : int, "sqrt" or function of n, optional
-        The most atoms. By default 1,048,576; with ``tol`` or ``plateau`` half the points, and at most 1,000. "sqrt" is the largest
-        integer below √n.
+        The largest number of atoms. The default is 1,048,576. With ``tol`` or ``plateau`` it is half the number of points, and at
+        most 1,000. "sqrt" is the largest integer below √n.
     pieces : "atoms" or "components"
-        As in `compress`. Components have their own covariances: a few hundred do what takes thousands of atoms (Gaussian kernels,
-        up to 64 columns; ``select`` and ``refine`` are for atoms). ``size``, ``tol`` and ``max_size`` then count components, and a
-        search for the bandwidth uses the likelihood of the full density.
+        As in `compress`. Each component has its own covariance, so that a few hundred components are as accurate as thousands of
+        atoms. They need a Gaussian kernel and at most 64 columns. ``size``, ``tol`` and ``max_size`` then refer to components, a
+        bandwidth search uses the likelihood of the full density, and ``select`` and ``refine`` do not apply.
     whiten : bool
         If True, the kernel has the covariance of the data.
     weights, select, refine :
-        As in `compress`. The default weights make a valid density.
+        As in `compress`. With the default weights the result is a valid density.
     random_state : int, RandomState, Generator or None
     plateau : float, optional
-        Instead of ``tol``: stop at the first atom that adds at most this proportion of the energy added since the first (the ε of
-        the 2017 paper). If ``max_size`` atoms do not reach it, these are used, with a warning.
+        Instead of ``tol``: stop at the first atom that adds at most this proportion of the energy added since the first atom. It is
+        the ε of the 2017 paper. If ``max_size`` atoms do not reach it, these are used, with a warning.
 
     Attributes
     ----------
     mean_ : KernelMean, or ComponentMean if pieces are components
         The density.
     log_error_ : LogError or None
-        ``median``, 99 % quantile ``q99`` and ``maximum`` of the error of the log density at up to 2,000 held-out rows; zeros if the
-        density is evaluated exactly, and None for rows on a GPU, where it is not measured.
+        The error of the log density at up to 2,000 held-out rows: ``median``, 99 % quantile ``q99`` and ``maximum``. They are zero
+        if the density is evaluated exactly. None for rows on a GPU, where the error is not measured.
     certificate_ : Certificate
         The L2 error; 0 if no rows were merged or compressed.
     compression_ : Compression or None
-        None unless the rows were compressed by ``tol`` or ``size``.
+        None if the rows were not compressed by ``tol`` or ``size``.
     bandwidth_ : float
     search_ : BandwidthScores or None
         The bandwidths tried and their scores.
@@ -141,8 +142,8 @@ class SparseKernelDensity(BaseEstimator):
         ----------
         X : (n, d) array, frame, files or Dask collection
         y : ignored
-        sample_weight : (n,) array, optional; of files and Dask frames also a column
-            Non-negative; only their ratios matter.
+        sample_weight : (n,) array, optional
+            Non-negative weights, of which only the ratios matter. For files and Dask frames also the name of a column.
         """
         warn_if_lying(X)
         given = opened(X, sample_weight if isinstance(sample_weight, str) else None)
@@ -152,8 +153,8 @@ class SparseKernelDensity(BaseEstimator):
         _validate.one_of(self.pieces, "pieces", PIECES, PIECE_HINTS)
         if self.metric not in EUCLIDEAN:
             raise ValueError(
-                f"metric must be {', '.join(map(repr, EUCLIDEAN[:-1]))} or {EUCLIDEAN[-1]!r}, got {self.metric!r}; a density in "
-                "city-block distance is kernel=Laplacian(metric='cityblock'), for others use sklearn.neighbors.KernelDensity"
+                f"metric must be {', '.join(map(repr, EUCLIDEAN[:-1]))} or {EUCLIDEAN[-1]!r}, got {self.metric!r}; for city-block "
+                "distance use kernel=Laplacian(metric='cityblock'), for other metrics sklearn.neighbors.KernelDensity"
                 f"{did_you_mean(self.metric, EUCLIDEAN)}"
             )
         request = AtomRequest.of(self).or_else(tol=TOL)
@@ -166,15 +167,15 @@ class SparseKernelDensity(BaseEstimator):
         if self._searches():
             candidates = None if isinstance(self.bandwidth, str) else self.bandwidth
             of_atoms = self.size is not None and self.pieces != COMPONENTS
-            how: dict[str, Any] = {"method": "atoms", "size": self.size} if of_atoms else {}
-            self.search_ = likelihood.search_bandwidth(X, kernel, candidates, weights, rng=rng, **how)
+            options: dict[str, Any] = {"method": "atoms", "size": self.size} if of_atoms else {}
+            self.search_ = likelihood.search_bandwidth(X, kernel, candidates, weights, rng=rng, **options)
             kernel = replace(kernel, bandwidth=self.search_.best)
         full = KernelMean.of_rows(X, kernel, weights)
         self.compression_: Compression | None = None
         self.log_error_: LogError | None = None
         self._leaves: LeafDensity | None = None
         if self._compresses() or on_device(X):
-            self._fit_compressed(full, replace(request, max_size=self.max_size or _most_atoms), rng)
+            self._fit_compressed(full, replace(request, max_size=self.max_size or _default_max_size), rng)
         else:
             self._fit_leaves(full, None if self.max_size is None else request.most(full.size), rng)
         self.bandwidth_ = cast(RadialKernel, full.kernel).width
@@ -185,20 +186,20 @@ class SparseKernelDensity(BaseEstimator):
         changed = any(getattr(self, name) != default for name, default in COMPRESSION_DEFAULTS.items())
         return changed or any(goal is not None for goal in (self.tol, self.size, self.plateau))
 
-    def _require_leaves(self, there: bool) -> None:
-        """Raise if ``log_tol`` is set where rows are compressed in L2."""
+    def _require_leaves(self, rows_on_device: bool) -> None:
+        """Raise an error if ``log_tol`` is set and rows are compressed in L2."""
         _validate.positive(self.log_tol, "log_tol")
         if self._compresses():
             raise ValueError(
                 "log_tol cannot be combined with tol, size, plateau, pieces, weights, select or refine, which compress in L2; "
-                "leave out log_tol or these"
+                "omit log_tol or the other parameters"
             )
-        if there:
-            raise ValueError("log_tol needs rows in the memory of the processor, got rows on a GPU; use tol or size")
+        if rows_on_device:
+            raise ValueError("log_tol needs rows in main memory, got rows on a GPU; use tol or size")
 
-    def _fit_leaves(self, full: KernelMean, most: int | None, rng: np.random.Generator) -> None:
+    def _fit_leaves(self, full: KernelMean, max_size: int | None, rng: np.random.Generator) -> None:
         kernel = cast(RadialKernel, full.kernel)
-        self._leaves, self.log_error_ = fit_leaves(full, kernel, LOG_TOL if self.log_tol is None else self.log_tol, most, rng)
+        self._leaves, self.log_error_ = fit_leaves(full, kernel, LOG_TOL if self.log_tol is None else self.log_tol, max_size, rng)
         self.mean_: SmallMean = self._leaves.mean
         merged = self.log_error_ != EXACT and self.mean_.size < np.count_nonzero(full.weights)
         self.certificate_ = certificate_between(full, self.mean_, kernel, rng) if merged else Certificate.of_nothing_lost(full)
@@ -212,7 +213,7 @@ class SparseKernelDensity(BaseEstimator):
             self.log_error_ = left_out_error(full, self.mean_.log_density, self.compression_.indices, rng)
 
     def _kernel(self, X: Floats, weights: Array | None) -> RadialKernel:
-        """The kernel as a density in L2, with the bandwidth that does not need a search."""
+        """The kernel as a density in L2, with its bandwidth unless that is searched for."""
         kernel = self.kernel
         if isinstance(kernel, str):
             _require_tails(kernel, X.shape[1])
@@ -224,9 +225,9 @@ class SparseKernelDensity(BaseEstimator):
             changes["bandwidth"] = self.bandwidth
         if self.whiten:
             if kernel.covariance is not None or kernel.scales is not None:
-                own = "scales" if kernel.covariance is None else "one"
+                conflict = "scales" if kernel.covariance is None else "a covariance"
                 raise ValueError(
-                    f"whiten takes the covariance of the data, and the kernel has {own} of its own; give one of the two"
+                    f"whiten=True cannot be combined with a kernel that has {conflict}; use whiten=False, or omit {conflict}"
                 )
             changes["covariance"] = _covariance(X, weights)
         return replace(kernel, **changes)
@@ -238,24 +239,24 @@ class SparseKernelDensity(BaseEstimator):
         return self.bandwidth is not None and np.ndim(self.bandwidth) > 0
 
     def _compressed(self, full: KernelMean, request: AtomRequest, rng: np.random.Generator) -> Compression | None:
-        """The compression; None where the density is evaluated from all points."""
-        found = request.compress_below(full, rng)
-        if found is None or found.reached:
-            return found
+        """The compression; None if the density is evaluated from all points."""
+        compression = request.compress_below(full, rng)
+        if compression is None or compression.reached:
+            return compression
         if request.plateau is not None:
-            request.warn_if_not_reached(found, "the density is that of these atoms")
-            return found
-        error = f"{found.certificate.relative_error:.2g}{at_bandwidth(found.certificate.bandwidth)}"
+            request.warn_if_not_reached(compression, "the density has these atoms")
+            return compression
+        error = f"{compression.certificate.relative_error:.2g}{at_bandwidth(compression.certificate.bandwidth)}"
         warn(
-            f"{request.goal} takes more than {found.size:,} {noun(found.mean)}s for {full.size:,} points (these leave an error of "
-            f"{error}): the density is evaluated exactly, from all points. A wider bandwidth, a larger tol or max_size, or a given "
-            "size make it small",
+            f"{request.goal} takes more than {compression.size:,} {noun(compression.mean)}s for {full.size:,} points (their error "
+            f"is {error}), so the density is evaluated exactly, from all points. For a smaller density use a wider bandwidth, a "
+            "larger tol or max_size, or set size",
             NotReachedWarning,
         )
         return None
 
     def score_samples(self, X: PointsLike) -> Array:
-        """log density at each row of X, (q,); on a GPU, in the library of X, where X is, summed over all atoms."""
+        """log density at each row of X, (q,). For X on a GPU, all atoms are summed there and the result has the array type of X."""
         check_is_fitted(self)
         if on_device(X):
             return self.mean_.log_density(X)
@@ -268,22 +269,22 @@ class SparseKernelDensity(BaseEstimator):
 
     @seeded
     def sample(self, n_samples: int = 1, random_state: SeedLike = None) -> Array:
-        """(n_samples, d) draws from the density; with bumps of every kernel."""
+        """(n_samples, d) draws from the density, for every kernel."""
         check_is_fitted(self)
         return self.mean_.sample(n_samples, _validate.generator(random_state, "random_state"))
 
     def cdf(self, X: PointsLike) -> Array:
-        """Of each row x of X, the probability that no column exceeds x, (q,)."""
+        """For each row x of X, the probability that no column exceeds x, (q,)."""
         check_is_fitted(self)
         return self.mean_.cdf(X)
 
     def integrate_box(self, low: Any, high: Any) -> float | Array:
-        """The probability of a box between two corners, (d,) each; of many, (q, d)."""
+        """The probability of a box between two corners, (d,) each; of q boxes for corners (q, d)."""
         check_is_fitted(self)
         return self.mean_.integrate_box(low, high)
 
     def marginal(self, columns: Any) -> KernelMean | Mixture:
-        """The density of some columns, by number or by name; of a Gaussian kernel. A `Mixture` where pieces are components."""
+        """The density of some columns, by number or by name, for a Gaussian kernel. A `Mixture` if pieces are components."""
         check_is_fitted(self)
         numbers = self._numbers(columns)
         if isinstance(self.mean_, ComponentMean):
@@ -291,9 +292,9 @@ class SparseKernelDensity(BaseEstimator):
         return conditioning.marginal(self.mean_, numbers)
 
     def conditional(self, columns: Any, values: Any) -> KernelMean | Mixture:
-        """The density of the other columns where these have the given values; of a Gaussian kernel."""
+        """The density of the other columns, given the values of these, for a Gaussian kernel."""
         check_is_fitted(self)
-        if hasattr(values, "index") and not callable(values.index):  # a Series: its values go by their names
+        if hasattr(values, "index") and not callable(values.index):  # a Series: values are matched by name
             values = [values[column] for column in ([columns] if isinstance(columns, str) else columns)]
         if isinstance(self.mean_, ComponentMean):
             return self.mean_.conditional(self._numbers(columns), values)
@@ -301,35 +302,35 @@ class SparseKernelDensity(BaseEstimator):
 
     def _numbers(self, columns: Any) -> list[Any]:
         names = list(getattr(self, "feature_names_in_", ()))
-        asked = [columns] if isinstance(columns, str) else list(np.ravel(np.asarray(columns, object)))
-        if asked and all(isinstance(column, bool | np.bool_) for column in asked):
-            if len(asked) != self.n_features_in_:
-                raise ValueError(f"columns as a mask must have {self.n_features_in_} entries, got {len(asked)}")
-            return np.flatnonzero(asked).tolist()
-        unknown = [column for column in asked if isinstance(column, str) and column not in names]
+        requested = [columns] if isinstance(columns, str) else list(np.ravel(np.asarray(columns, object)))
+        if requested and all(isinstance(column, bool | np.bool_) for column in requested):
+            if len(requested) != self.n_features_in_:
+                raise ValueError(f"columns as a mask must have {self.n_features_in_} entries, got {len(requested)}")
+            return np.flatnonzero(requested).tolist()
+        unknown = [column for column in requested if isinstance(column, str) and column not in names]
         if unknown:
             raise ValueError(f"columns must be numbers or among {names}, got {unknown[0]!r}")
-        return [names.index(column) if isinstance(column, str) else column for column in asked]
+        return [names.index(column) if isinstance(column, str) else column for column in requested]
 
 
-def _most_atoms(n: int) -> int:
-    """The most atoms for n points, where none is given."""
-    return min(MOST_ATOMS, -(-n // 2))
+def _default_max_size(n: int) -> int:
+    """The default of the largest number of atoms for n points."""
+    return min(MAX_ATOMS, -(-n // 2))
 
 
 def _require_tails(kernel: str, d: int) -> None:
-    """Refuse a kernel that ends, and say which Gaussian is as wide."""
+    """Raise an error for a kernel with compact support, with the bandwidth of a Gaussian of the same standard deviation."""
     if kernel in COMPACT:
         p = COMPACT[kernel]
-        spread = (d + 1) / ((d + 2) * (d + 3)) if p is None else 1 / (d + 2 * p + 2)  # of a column, at unit bandwidth
+        variance = (d + 1) / ((d + 2) * (d + 3)) if p is None else 1 / (d + 2 * p + 2)  # of a column, at unit bandwidth
         raise ValueError(
-            f"kernel must be one of {', '.join(NAMED)}, got {kernel!r}, which ends at its bandwidth: it has no logarithm beyond, "
-            f"and no certificate here; use kernel='gaussian' with {np.sqrt(spread):.3f} times the bandwidth, which is as wide"
+            f"kernel must be one of {', '.join(NAMED)}, got {kernel!r}, which is 0 beyond its bandwidth, where the log density is "
+            f"-inf; use kernel='gaussian' with {np.sqrt(variance):.3f} times the bandwidth, which has the same standard deviation"
         )
 
 
 def _covariance(X: Floats, weights: Array | None) -> Array:
     if (len(X) if weights is None else np.count_nonzero(weights)) < 2:
-        raise ValueError("whiten takes the covariance of the data, and needs at least 2 points of weight; got 1. Use whiten=False")
-    shares = None if weights is None else weights / weights.max()
-    return _validate.covariance(np.atleast_2d(np.cov(X, rowvar=False, aweights=shares)), "the covariance of X")
+        raise ValueError("whiten=True needs at least 2 points with weight for a covariance, got 1. Use whiten=False")
+    relative = None if weights is None else weights / weights.max()
+    return _validate.covariance(np.atleast_2d(np.cov(X, rowvar=False, aweights=relative)), "the covariance of X")

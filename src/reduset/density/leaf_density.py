@@ -1,12 +1,12 @@
-"""A log density that is right in the tails: merged rows in the leaves of a tree, to a relative error that is measured.
+"""A log density that is accurate in the tails: merged rows in the leaves of a tree, with a measured relative error.
 
     rows → merged in cells of a tenth of a bandwidth → leaves → near leaves row by row, far leaves by their moments
 
-An L2 error says little about low densities: 127 atoms within 3 % of f in L2 have a log density that is wrong by up to 22 at an
-outlier. Here every row of low density is an atom (`merged_rows`), and the sum at a query has a bounded relative error
-(`LeafSums`). The bound ρ is halved until held-out rows meet the tolerance with room to spare: the density of the other rows
-is built with it, and compared with the exact one (`log_error`). Fitting costs O(n·(d + log n)) and one exact sum over n rows for
-each held-out row.
+A small L2 error does not bound the error at low densities. For example, 127 atoms within 3 % of f in L2 have a log density with an
+error of up to 22 at an outlier. Here every row of low density is an atom (`merged_rows`), and the sum at a query has a bounded
+relative error (`LeafSums`). The bound ρ is halved until the error at held-out rows is at most half the tolerance. For each ρ, the
+density of the other rows is compared with the exact one (`log_error`). Fitting costs O(n·(d + log n)) and one exact sum over n rows
+for each held-out row.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from reduset.density.merged_rows import merge_rows
 from reduset.kernels import RadialKernel
 from reduset.mean import KernelMean
 
-EXACT_UP_TO = 2048  # rows, or atoms, which are quicker summed than sorted
-MOST_COLUMNS = 16  # beyond, the boxes of a tree say nothing
-MOST_ATOMS = 1 << 20
-LARGEST_SIDE = 0.25  # of a cell, in bandwidths
-FEW_COLUMNS = 3  # in which a small ρ costs a third more time at most, and keeps near ties of outliers in their order
-LARGEST_RATIO, LARGEST_RATIO_OF_FEW_COLUMNS = 2.0, 0.25  # ρ, which is halved until it meets the tolerance
-LOWEST = -2e4  # of a logarithm: below, single precision rounds exponents by more than 0.005
-LONGEST_LEAF, SHORTEST_LEAF, LEAVES = 128, 16, 256  # atoms of a leaf, and how many leaves there are at least
-ROOM = 0.5  # of the tolerance, for rows that come later
+MAX_EXACT_ROWS = 2048  # rows or atoms: summing up to this number is faster than a tree
+MAX_TREE_COLUMNS = 16  # with more columns, the bounding boxes of a tree are too large to skip leaves
+MAX_ATOMS = 1 << 20
+MAX_CELL_SIDE = 0.25  # bandwidths
+LOW_DIMENSION = 3  # up to which a small ρ takes at most a third more time, and keeps the ranks of outliers of similar density
+MAX_RATIO, MAX_RATIO_LOW_DIMENSION = 2.0, 0.25  # first values of ρ, which is halved until the tolerance is met
+MIN_SINGLE_LOG = -2e4  # logarithms below are computed in float64, because float32 rounds their exponents by more than 0.005
+MAX_LEAF_SIZE, MIN_LEAF_SIZE, MIN_LEAVES = 128, 16, 256  # atoms of a leaf, and the number of leaves
+SAFETY_FACTOR = 0.5  # of the tolerance at held-out rows, so that new rows meet the tolerance
 
 
 @dataclass(frozen=True)
 class LeafDensity:
-    """A mean whose log density is evaluated by leaves; by all its atoms where these are few or their columns many."""
+    """A mean with a log density evaluated by leaves, or from all atoms if there are few atoms or many columns."""
 
     mean: KernelMean
     sums: LeafSums | None
@@ -45,24 +45,26 @@ class LeafDensity:
 
     @classmethod
     def of(cls, mean: KernelMean, kernel: RadialKernel, ratio: float, length: int | None = None) -> LeafDensity:
-        """Sort the atoms into leaves of at most ``length``, which by default depends on their number."""
+        """Sort the atoms into leaves of at most ``length`` atoms. The default depends on the number of atoms."""
         shape = kernel.bump(mean.dimension)
-        by_leaves = mean.size > EXACT_UP_TO and mean.dimension <= MOST_COLUMNS and shape.profile.metric in (SQUARED, CITYBLOCK)
+        by_leaves = (
+            mean.size > MAX_EXACT_ROWS and mean.dimension <= MAX_TREE_COLUMNS and shape.profile.metric in (SQUARED, CITYBLOCK)
+        )
         if not by_leaves:
             return cls(mean, None, ratio)
         frame, length = kernel.frame(mean.atoms, shape), length or _leaf_length(mean.size)
         return cls(mean, LeafSums.of(mean.atoms, mean.weights, frame, shape.profile, length), ratio)
 
     def log_density(self, Q: Floats, ratio: float | None = None) -> Array:
-        """At each row of Q, (q,)."""
+        """The log density at each row of Q, (q,)."""
         if self.sums is None:
             return self.mean.log_density(Q)
-        found = self.sums.logs(Q, self.ratio if ratio is None else ratio)
-        far = np.flatnonzero(~(found > LOWEST))  # NaN where squares overflow
-        found += self.mean.kernel.density_log_peak(self.mean.dimension)
+        logs = self.sums.logs(Q, self.ratio if ratio is None else ratio)
+        far = np.flatnonzero(~(logs > MIN_SINGLE_LOG))  # also NaN, where squares overflow
+        logs += self.mean.kernel.density_log_peak(self.mean.dimension)
         if len(far):
-            found[far] = self.mean.log_density(Q[far], "double")
-        return found
+            logs[far] = self.mean.log_density(Q[far], "double")
+        return logs
 
 
 def fit_leaves(
@@ -70,22 +72,22 @@ def fit_leaves(
 ) -> tuple[LeafDensity, LogError]:
     """The density of all rows, and its error at held-out rows.
 
-    ``kernel`` is that of ``full``. Warns if ``log_tol`` would take more than ``max_size`` atoms.
+    ``kernel`` is the kernel of ``full``. Warns if ``log_tol`` takes more than ``max_size`` atoms.
     """
-    most = MOST_ATOMS if max_size is None else max_size
-    side, mean = _small_enough(full, kernel, log_tol, most)
-    if side == 0 and (mean.size <= EXACT_UP_TO or mean.dimension > MOST_COLUMNS):
+    limit = MAX_ATOMS if max_size is None else max_size
+    side, mean = _merged_within(full, kernel, log_tol, limit)
+    if side == 0 and (mean.size <= MAX_EXACT_ROWS or mean.dimension > MAX_TREE_COLUMNS):
         return LeafDensity(mean, None, 0.0), EXACT
     others, queries = held_out_split(full, rng)
     ratio, error = _calibrated(mean.size, others, queries, kernel, side, log_tol)
-    if error.q99 > log_tol and side <= _first_side(full, log_tol):  # dense cells far from a query: only coincident rows are one
-        whole = merge_rows(full, kernel, 0.0, most)
-        if whole is not None:
-            mean, (ratio, error) = whole, _calibrated(whole.size, others, queries, kernel, 0.0, log_tol)
+    if error.q99 > log_tol and side <= _default_side(full, log_tol):  # dense cells far from a query: merge coincident rows only
+        distinct = merge_rows(full, kernel, 0.0, limit)
+        if distinct is not None:
+            mean, (ratio, error) = distinct, _calibrated(distinct.size, others, queries, kernel, 0.0, log_tol)
     if error.q99 > log_tol:
         warn(
-            f"log_tol={log_tol:g} takes more than {most:,} atoms for {full.size:,} points: the error of the log density exceeds "
-            f"{error.q99:.2g} at 1 % of held-out rows. Raise max_size, log_tol or the bandwidth",
+            f"log_tol={log_tol:g} takes more than {limit:,} atoms for {full.size:,} points: the error of the log density exceeds "
+            f"{error.q99:.2g} at 1 % of held-out rows. Increase max_size, log_tol or the bandwidth",
             NotReachedWarning,
         )
     return LeafDensity.of(mean, kernel, ratio), error
@@ -94,11 +96,11 @@ def fit_leaves(
 def _calibrated(
     size: int, others: KernelMean, queries: Floats, kernel: RadialKernel, side: float, log_tol: float
 ) -> tuple[float, LogError]:
-    """The largest ρ whose error at held-out rows is within the tolerance, or whose bound is; and that error.
+    """The largest ρ that meets the tolerance at held-out rows, by the measured error or by the bound, and the measured error.
 
-    ``size`` is the number of atoms with the held-out rows. Leaves are shorter without them, so that there are as many.
+    ``size`` is the number of atoms including the held-out rows. Leaves are shorter without them, so that their number is the same.
     """
-    ratio = LARGEST_RATIO_OF_FEW_COLUMNS if others.dimension <= FEW_COLUMNS else LARGEST_RATIO
+    ratio = MAX_RATIO_LOW_DIMENSION if others.dimension <= LOW_DIMENSION else MAX_RATIO
     if len(queries) == 0:
         return ratio, LogError.of(np.empty(0), np.empty(0))
     exact = others.log_density(queries)
@@ -106,24 +108,24 @@ def _calibrated(
     trial = LeafDensity.of(merged, kernel, ratio, -(-_leaf_length(size) * merged.size // size))
     while True:
         error = LogError.of(trial.log_density(queries, ratio), exact)
-        if trial.sums is None or error.q99 <= ROOM * log_tol or np.log1p(ratio) <= ROOM * log_tol:
+        if trial.sums is None or error.q99 <= SAFETY_FACTOR * log_tol or np.log1p(ratio) <= SAFETY_FACTOR * log_tol:
             return ratio, error
         ratio /= 2
 
 
 def _leaf_length(size: int) -> int:
-    """The most atoms of a leaf."""
-    return int(np.clip(size // LEAVES, SHORTEST_LEAF, LONGEST_LEAF))
+    """The largest number of atoms of a leaf."""
+    return int(np.clip(size // MIN_LEAVES, MIN_LEAF_SIZE, MAX_LEAF_SIZE))
 
 
-def _first_side(full: KernelMean, log_tol: float) -> float:
-    """The side of cells that the tolerance sets, in bandwidths; few rows are merged only where they coincide."""
-    return 0.0 if np.count_nonzero(full.weights) <= EXACT_UP_TO else min(log_tol, LARGEST_SIDE)
+def _default_side(full: KernelMean, log_tol: float) -> float:
+    """The side of cells for the tolerance, in bandwidths; 0, to merge coincident rows only, if there are few rows."""
+    return 0.0 if np.count_nonzero(full.weights) <= MAX_EXACT_ROWS else min(log_tol, MAX_CELL_SIDE)
 
 
-def _small_enough(full: KernelMean, kernel: RadialKernel, log_tol: float, most: int) -> tuple[float, KernelMean]:
-    """The side of cells, in bandwidths, and the merged mean: cells grow until there are few enough."""
-    side = _first_side(full, log_tol)
-    while (mean := merge_rows(full, kernel, side, most)) is None:
-        side = 2 * side if side else min(log_tol, LARGEST_SIDE)
+def _merged_within(full: KernelMean, kernel: RadialKernel, log_tol: float, limit: int) -> tuple[float, KernelMean]:
+    """The side of cells, in bandwidths, and the merged mean: the side is doubled until there are at most ``limit`` cells."""
+    side = _default_side(full, log_tol)
+    while (mean := merge_rows(full, kernel, side, limit)) is None:
+        side = 2 * side if side else min(log_tol, MAX_CELL_SIDE)
     return side, mean

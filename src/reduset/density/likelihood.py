@@ -1,11 +1,13 @@
-"""Bandwidth by held-out likelihood: for each of many, how probable does the rest of the data find points that were left out?
+"""Bandwidth search by the log-likelihood of held-out points.
 
-    score(h) = Σ_q w_q log Σᵢ wᵢ φ_h(q, xᵢ) / Σ_q w_q,        x among the rest, q left out
+    score(h) = Σ_q w_q log Σᵢ wᵢ φ_h(q, xᵢ) / Σ_q w_q,        xᵢ training points, q held-out points
 
-Two ways. "distances": the whole density, not a compressed one. One pass counts how far the points are from each q, and serves
-every bandwidth (`_engine/histograms.py`), so that fifty cost little more than one: O(n·q·d). "atoms" (Cruz Cortés & Scott 2017,
-Section VI-B, there for proportions): atoms are selected once, weights found for every bandwidth, O(m³) each; it asks what
-suits the compressed density. Here too one pass over the data serves every bandwidth.
+There are two methods, and each reads the data once for all bandwidths.
+
+- "distances" evaluates the full density. One pass makes a histogram of the distances of the points from each q
+  (`_engine/histograms.py`), which serves every bandwidth. Fifty bandwidths cost little more than one: O(n·q·d).
+- "atoms" evaluates the compressed density (Cruz Cortés & Scott 2017, Section VI-B, there for proportions). Atoms are selected once,
+  and their weights are computed for every bandwidth, O(m³) each.
 """
 
 from __future__ import annotations
@@ -29,17 +31,17 @@ from reduset.select import KMeans
 from reduset.weights import span_of
 
 METHODS = ("distances", "atoms")
-GRID, FROM, TO = 50, 0.03, 3.0  # bandwidths, as multiples of Scott's
-LEFT_OUT = 2000  # points
-FOLDS, FOLDS_UP_TO = 5, 10_000  # rows up to which every point is left out once
+GRID_SIZE, MIN_FACTOR, MAX_FACTOR = 50, 0.03, 3.0  # number of bandwidths, and their range as multiples of Scott's rule
+HELD_OUT_POINTS = 2000
+FOLDS, MAX_FOLD_ROWS = 5, 10_000  # cross-validation is used up to this number of rows
 ATOMS = 500
-DECADES = 5.0  # of bandwidths that one histogram serves; its distances span nine
-FAINT = 1e-280  # a sum below it may have lost terms to underflow
+DECADES = 5.0  # of bandwidths per histogram, whose distances span nine decades
+MIN_SUM = 1e-280  # a sum below is recomputed, because terms may have underflowed
 
 
 @dataclass(frozen=True)
 class BandwidthScores:
-    """Bandwidths with their scores: mean log-density of points that were left out, and its standard error."""
+    """Bandwidths with their scores: the mean log density of held-out points, and its standard error."""
 
     bandwidths: Array
     scores: Array
@@ -51,9 +53,9 @@ class BandwidthScores:
 
 
 def grid_for(X: Floats, kernel: RadialKernel, sample_weight: Array | None = None) -> Array:
-    """Bandwidths worth a look, small to large, around Scott's rule in the coordinates of the kernel."""
+    """Candidate bandwidths in increasing order, around Scott's rule in the coordinates of the kernel."""
     scott = replace(kernel, bandwidth="scott").resolve(X, sample_weight).width
-    return scott * np.geomspace(FROM, TO, GRID)
+    return scott * np.geomspace(MIN_FACTOR, MAX_FACTOR, GRID_SIZE)
 
 
 def search_bandwidth(
@@ -65,45 +67,51 @@ def search_bandwidth(
     size: int = ATOMS,
     rng: SeedLike = None,
 ) -> BandwidthScores:
-    """Scores of the kernel with each of the bandwidths.
+    """The scores of the kernel with each of the bandwidths.
 
     Parameters
     ----------
     X : (n, d), at least two rows
+    kernel : RadialKernel
     bandwidths : (k,) positive, or None for 50 around Scott's rule
+    sample_weight : (n,) non-negative, optional
     method : "distances" or "atoms"
-    size : how many atoms the second looks at
+    size : number of atoms of the method "atoms"
+    rng : seed or Generator
     """
     given, X = X, _rows.points(X)
     _require_radial(kernel)
     _validate.one_of(method, "method", METHODS)
     rng = _validate.generator(rng)
     if len(X) < 2:
-        raise ValueError("a search leaves points out, and needs at least 2; got 1. Give a number as bandwidth")
+        raise ValueError("a bandwidth search holds points out, so X needs at least 2 points, got 1; pass a number as bandwidth")
     weights = np.ones(len(X)) if sample_weight is None else _rows.weights(sample_weight, given, len(X))
     weights = weights / weights.max()  # so that sums are finite
-    grid = grid_for(X, kernel, weights) if bandwidths is None else _given(bandwidths)
+    grid = grid_for(X, kernel, weights) if bandwidths is None else _validated(bandwidths)
     score = _by_distances if method == "distances" else _by_atoms
-    narrow = replace(kernel, bandwidth=float(grid[0])).resolve(X, weights)  # of all rows, where it has scales to find
+    narrow = replace(kernel, bandwidth=float(grid[0])).resolve(X, weights)  # from all rows, if scales are to be computed
     splits = list(_splits(weights, rng))
     logs = np.concatenate(
-        [score(KernelMean.of_rows(rows_of(X, kept), narrow, weights[kept]), X[out], grid, rng, size) for kept, out in splits]
+        [
+            score(KernelMean.of_rows(rows_of(X, training), narrow, weights[training]), X[held_out], grid, rng, size)
+            for training, held_out in splits
+        ]
     )
-    shares = np.concatenate([weights[out] for _, out in splits])
-    shares = shares / shares.sum()
-    scores = shares @ logs
+    proportions = np.concatenate([weights[held_out] for _, held_out in splits])
+    proportions = proportions / proportions.sum()
+    scores = proportions @ logs
     with np.errstate(invalid="ignore", over="ignore"):
-        errors = np.sqrt(shares**2 @ np.square(logs - scores))
-    found = BandwidthScores(grid, scores, errors)
-    if len(grid) > 2 and found.best in (grid.min(), grid.max()):
+        errors = np.sqrt(proportions**2 @ np.square(logs - scores))
+    result = BandwidthScores(grid, scores, errors)
+    if len(grid) > 2 and result.best in (grid.min(), grid.max()):
         warn(
-            f"the best bandwidth, {found.best:.3g}, is the {'least' if found.best == grid.min() else 'largest'} of the "
-            f"{len(grid)} tried: give others as bandwidth, or look for repeated rows",
+            f"the best bandwidth, {result.best:.3g}, is the {'smallest' if result.best == grid.min() else 'largest'} of the "
+            f"{len(grid)} tried: pass a wider range as bandwidth, or check X for repeated rows",
         )
-    return found
+    return result
 
 
-def _given(bandwidths: ArrayLike) -> Array:
+def _validated(bandwidths: ArrayLike) -> Array:
     grid = np.array([_validate.positive(h, "bandwidth") for h in np.ravel(bandwidths)])
     if len(grid) == 0:
         raise ValueError("bandwidth must hold at least one number to choose from, got none")
@@ -111,72 +119,74 @@ def _given(bandwidths: ArrayLike) -> Array:
 
 
 def _splits(weights: Array, rng: np.random.Generator) -> Iterator[tuple[Indices, Indices]]:
-    """Rows that stay and rows that are left out; those without weight are neither."""
+    """Training rows and held-out rows; rows of weight 0 are in neither."""
     order = rng.permutation(np.flatnonzero(weights))
     if len(order) < 2:
-        raise ValueError("a search leaves points out, and needs at least 2 of weight above 0; got 1. Give a number as bandwidth")
-    shares = weights[order] / weights[order].max()
-    effective = float(shares.sum() ** 2 / np.square(shares).sum())
-    if len(order) > FOLDS_UP_TO and effective > FOLDS_UP_TO:
-        yield order[LEFT_OUT:], order[:LEFT_OUT]
+        raise ValueError(
+            "a bandwidth search holds points out, so X needs at least 2 points of weight above 0, got 1; pass a number as bandwidth"
+        )
+    relative = weights[order] / weights[order].max()
+    effective = float(relative.sum() ** 2 / np.square(relative).sum())
+    if len(order) > MAX_FOLD_ROWS and effective > MAX_FOLD_ROWS:
+        yield order[HELD_OUT_POINTS:], order[:HELD_OUT_POINTS]
         return
-    for out in np.array_split(order, min(FOLDS, len(order))):
-        kept = np.setdiff1d(order, out)
-        if len(out) > LEFT_OUT:  # those that carry the weight: each among the first by chance, the heavier the sooner
-            out = out[np.argsort(rng.exponential(size=len(out)) / weights[out])[:LEFT_OUT]]
-        yield kept, out
+    for held_out in np.array_split(order, min(FOLDS, len(order))):
+        training = np.setdiff1d(order, held_out)
+        if len(held_out) > HELD_OUT_POINTS:  # drawn with probabilities proportional to their weights
+            held_out = held_out[np.argsort(rng.exponential(size=len(held_out)) / weights[held_out])[:HELD_OUT_POINTS]]
+        yield training, held_out
 
 
 def _by_histograms(mean: KernelMean, queries: Floats, grid: Array, product: bool) -> Iterator[tuple[Indices, Array, Array]]:
-    """For some of the bandwidths at a time, which: how much weight is at each distance of each query, (q, t), and the depth of φ
-    (or g) there for each of these bandwidths, (k, t).
+    """Groups of bandwidths, each with a histogram of distances and the exponents of the kernel.
 
-    A histogram spans some powers of ten, so bandwidths much farther apart than anyone tries take several.
+    Yields the positions of k bandwidths in the grid, the weight at each distance of each query, (q, t), and the exponents of φ (or
+    g) at these distances, (k, t). A histogram spans `DECADES` powers of ten of bandwidths. Wider grids take several histograms.
     """
     decade = np.log10(grid) - np.log10(grid.min())
     for part in np.unique(decade // DECADES):
-        some = np.flatnonzero(decade // DECADES == part)
-        middle = float(np.sqrt(grid[some].min()) * np.sqrt(grid[some].max()))
+        members = np.flatnonzero(decade // DECADES == part)
+        middle = float(np.sqrt(grid[members].min()) * np.sqrt(grid[members].max()))
         scaled = replace(_require_radial(mean.kernel), bandwidth=middle)
         shape = (scaled.product if product else scaled.bump)(mean.dimension)
         profile = shape.profile
         counts = distance_histograms(mean.atoms, mean.weights, queries, scaled.frame(mean.atoms, shape), profile.metric)
         power = 2 if profile.metric == SQUARED else 1
-        depths = np.outer((middle / grid[some]) ** power, distance_nodes())
-        for row in depths:
+        exponents = np.outer((middle / grid[members]) ** power, distance_nodes())
+        for row in exponents:
             profile.to_exponents(row)
-        yield some, counts, depths
+        yield members, counts, exponents
 
 
 def _by_distances(mean: KernelMean, queries: Floats, grid: Array, rng: np.random.Generator, size: int) -> Array:
-    """log f_h at each query for each bandwidth, (q, k), from all the points."""
+    """log f_h at each query for each bandwidth, (q, k), from all points."""
     logs = np.empty((len(queries), len(grid)))
-    kernels = _with_each(mean.kernel, grid)
-    for some, counts, depths in _by_histograms(mean, queries, grid, product=False):
-        sums = counts @ np.exp(-depths).T
+    kernels = _kernels_at(mean.kernel, grid)
+    for members, counts, exponents in _by_histograms(mean, queries, grid, product=False):
+        sums = counts @ np.exp(-exponents).T
         with np.errstate(divide="ignore"):
-            logs[:, some] = np.log(sums)
-        for k in np.flatnonzero((sums < FAINT).any(axis=1)):
+            logs[:, members] = np.log(sums)
+        for k in np.flatnonzero((sums < MIN_SUM).any(axis=1)):
             present = counts[k] > 0
-            logs[k, some] = logsumexp(-depths[:, present], b=counts[k, present], axis=1)
-        beyond = ~counts[:, :-2].any(axis=1)  # all the points are farther than the histogram reaches
-        if beyond.any():
-            for k in some:
-                logs[beyond, k] = kernels[k].log_sums(mean.atoms, mean.weights, queries[beyond])
+            logs[k, members] = logsumexp(-exponents[:, present], b=counts[k, present], axis=1)
+        out_of_range = ~counts[:, :-2].any(axis=1)  # all points are farther than the largest distance of the histogram
+        if out_of_range.any():
+            for k in members:
+                logs[out_of_range, k] = kernels[k].log_sums(mean.atoms, mean.weights, queries[out_of_range])
     return logs + np.array([kernel.density_log_peak(mean.dimension) for kernel in kernels])
 
 
 def _by_atoms(mean: KernelMean, queries: Floats, grid: Array, rng: np.random.Generator, size: int) -> Array:
-    """log of the compressed f_h, (q, k): k-means centres, which do not depend on the bandwidth, weighed anew for each."""
+    """log of the compressed f_h, (q, k): k-means centres, which do not depend on the bandwidth, with weights for each bandwidth."""
     atoms = KMeans().select(mean, min(size, mean.size), rng).atoms
-    kernels = _with_each(mean.kernel, grid)
+    kernels = _kernels_at(mean.kernel, grid)
     kappas = np.empty((len(atoms), len(grid)))
-    if kernels[0].product(mean.dimension).profile.metric == SOFT_CITYBLOCK:  # whose gaps do not scale with the bandwidth
+    if kernels[0].product(mean.dimension).profile.metric == SOFT_CITYBLOCK:  # its distances do not scale with the bandwidth
         for k, kernel in enumerate(kernels):
             kappas[:, k] = kernel.product_sums(mean.atoms, mean.weights, atoms)
     else:
-        for some, counts, depths in _by_histograms(mean, atoms, grid, product=True):
-            kappas[:, some] = counts @ np.exp(-depths).T
+        for members, counts, exponents in _by_histograms(mean, atoms, grid, product=True):
+            kappas[:, members] = counts @ np.exp(-exponents).T
     logs = np.empty((len(queries), len(grid)))
     for k, kernel in enumerate(kernels):
         basis = span_of(kernel, atoms, kappas[:, k])
@@ -185,11 +195,11 @@ def _by_atoms(mean: KernelMean, queries: Floats, grid: Array, rng: np.random.Gen
     return logs
 
 
-def _with_each(kernel: Any, grid: Array) -> list[RadialKernel]:
+def _kernels_at(kernel: Any, grid: Array) -> list[RadialKernel]:
     return [replace(_require_radial(kernel), bandwidth=float(h)) for h in grid]
 
 
 def _require_radial(kernel: Any) -> RadialKernel:
     if not isinstance(kernel, RadialKernel):
-        raise TypeError(f"bandwidths are searched for {listed(FAMILIES.values(), 'and')} kernels, got {kernel!r}")
+        raise TypeError(f"kernel must be a {listed(FAMILIES.values(), 'or')} kernel for a bandwidth search, got {kernel!r}")
     return kernel
