@@ -16,7 +16,7 @@ from scipy.special import ndtr
 from benchmarks._lib import table, verdict
 from reduset import Gaussian, KernelMean
 from reduset.features import DensityFeatures, pairwise
-from reduset.features.homogeneous_distances import TOTALS, feature_map, kappa, placed
+from reduset.features.homogeneous_distances import TOTALS, feature_map, kappa, optimal_frequencies
 from reduset.features.homogeneous_distances import measure as density_of_measure
 
 TITLE = "Kernels between distributions: 50 random mixtures (Sutherland et al. 2016)"
@@ -52,7 +52,7 @@ def turned(a: float, b: float, metric: str) -> float:
     t = abs(np.log(a / b))
     tight = {"epsabs": 1e-11, "limit": 500}
     if metric == "hellinger":  # its measure is one point, 0
-        p = feature_map(np.array([a, b]), metric, placed(metric, 1))
+        p = feature_map(np.array([a, b]), metric, optimal_frequencies(metric, 1))
         return float(np.sum((p[0] - p[1]) ** 2))
     density = partial(density_of_measure, distance=metric)
     total = quad(density, 0, 12 if metric == "js" else np.inf, **tight)[0]
@@ -70,7 +70,7 @@ def by_quadrature(sizes: Sizes) -> Part:
         closed = kappa(pairs[:, 0], pairs[:, 1], metric)
         off = max(abs(turned(a, b, metric) - k) for (a, b), k in zip(pairs, closed, strict=True))
         largest = max(largest, off)
-        few = feature_map(pairs, metric, placed(metric, 5))
+        few = feature_map(pairs, metric, optimal_frequencies(metric, 5))
         five = np.sum((few[:, 0] - few[:, 1]) ** 2, axis=1)
         worst = np.max(np.abs(five - closed) / pairs.max(axis=1))
         rows.append((metric, f"{TOTALS[metric]:.6f}", f"{off:.1e}", verdict(-off, -MOST_KAPPA), f"{worst:.1e}"))

@@ -13,7 +13,7 @@ from scipy.stats import norm, qmc, truncnorm
 from reduset.features import DensityFeatures, pairwise
 from reduset.features.homogeneous_distances import kappa
 from reduset.features.merging import WeightedBag
-from reduset.features.projection import Grid, Scattered, along_axis, at_points, indices, nodes_for
+from reduset.features.projection import Grid, Scattered, axis_functions, basis_values, indices, nodes_for
 
 METRICS = ["js", "tv", "hellinger", "chi2", "l2"]
 
@@ -27,7 +27,7 @@ def legendre(count):
 @pytest.mark.parametrize("count", [1, 2, 9, 10])
 def test_functions_along_per_axis_are_orthonormal(kind, count):
     x, w = legendre(80)
-    values = along_axis(x, count, kind)
+    values = axis_functions(x, count, kind)
     assert values.shape == (80, count)
     np.testing.assert_allclose(values.T @ (values * w[:, None]), np.eye(count), atol=1e-12)
 
@@ -37,7 +37,7 @@ def test_products_in_four_dimensions_are_orthonormal(kind):
     x, w = legendre(14)
     points = np.stack(np.meshgrid(x, x, x, x, indexing="ij"), axis=-1).reshape(-1, 4)
     weights = np.einsum("i,j,k,l->ijkl", w, w, w, w).ravel()
-    values = at_points(points, 4, kind)
+    values = basis_values(points, 4, kind)
     assert values.shape[1] == comb(3 + 4, 4)
     np.testing.assert_allclose(values.T @ (values * weights[:, None]), np.eye(values.shape[1]), atol=1e-8)
 
@@ -110,7 +110,7 @@ def test_integrals_on_a_grid_are_those_with_every_product_of_the_basis(d):
     x, _ = legendre(12)
     places = np.stack(np.meshgrid(*[x] * d, indexing="ij"), axis=-1).reshape(-1, d)
     functions = np.random.default_rng(0).normal(size=(2, 5, 12**d))
-    wanted = (functions * nodes.roots**2) @ at_points(places, 3, "fourier")
+    wanted = (functions * nodes.roots**2) @ basis_values(places, 3, "fourier")
     np.testing.assert_allclose(nodes.integrals(functions), wanted, atol=1e-10)
     assert nodes.products == 3**d
 
@@ -121,7 +121,7 @@ def test_a_grid_has_nodes_enough_for_its_basis(d, n_basis):
     """Of a function of its own span, a basis returns the coefficients."""
     nodes = nodes_for(d, n_basis, "cosine", "auto", None, 0.2, np.random.default_rng(0))
     x, w = legendre(nodes.per_axis)
-    values = along_axis(x, n_basis, "cosine")
+    values = axis_functions(x, n_basis, "cosine")
     low = n_basis // 2  # what a density that the basis is long enough for is made of
     np.testing.assert_allclose((values.T * w) @ values[:, :low], np.eye(n_basis)[:, :low], atol=0.02)
 
@@ -333,8 +333,8 @@ def test_scattered_nodes_find_the_distances_of_other_nodes(way, d):
 
 def test_bumps_that_were_widened_are_wider():
     bag = WeightedBag(np.full((3, 2), 0.5), spread=np.array([0.03, 0.0]))
-    np.testing.assert_allclose(bag.widened(np.array([0.1, 0.1])), [0.2, 0.1])
-    np.testing.assert_allclose(bag.only(slice(1, 2)).widened(np.array([0.1])), [0.1])
+    np.testing.assert_allclose(bag.kernel_bandwidth(np.array([0.1, 0.1])), [0.2, 0.1])
+    np.testing.assert_allclose(bag.select_columns(slice(1, 2)).kernel_bandwidth(np.array([0.1])), [0.1])
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])

@@ -21,7 +21,7 @@ from reduset.features.error_bound import (
     random_feature_error,
     slope_total,
 )
-from reduset.features.homogeneous_distances import correlation, drawn, feature_map, kappa, placed
+from reduset.features.homogeneous_distances import correlation, feature_map, kappa, optimal_frequencies, random_frequencies
 from reference_densities import UniformAndNormals, constants_of, fine_grid, square_distance
 
 HOMOGENEOUS = ["js", "hellinger", "tv", "chi2"]
@@ -226,7 +226,7 @@ def test_the_exponent_that_the_paper_prints_for_random_features_does_not_hold():
 def test_the_map_is_no_steeper_than_its_constants(distance):
     rng = np.random.default_rng(0)
     a, b = np.exp(rng.uniform(-8, 8, size=(2, 2000)))
-    for frequencies in (placed(distance, 5), drawn(distance, 4, rng)):
+    for frequencies in (optimal_frequencies(distance, 5), random_frequencies(distance, 4, rng)):
         gap = np.sum((feature_map(a, distance, frequencies) - feature_map(b, distance, frequencies)) ** 2, axis=1)
         assert (gap <= 4 * slope_total(frequencies) * (np.sqrt(a) - np.sqrt(b)) ** 2 * (1 + 1e-9) + 1e-12).all()
 
@@ -236,7 +236,7 @@ def test_the_map_is_no_steeper_than_its_constants(distance):
 def test_derivatives_of_the_map_stay_below_their_bounds(pair, distance):
     p, q = PAIRS[pair]
     points, _ = fine_grid(1)
-    step, frequencies = points[1, 0] - points[0, 0], placed(distance, 5)
+    step, frequencies = points[1, 0] - points[0, 0], optimal_frequencies(distance, 5)
     slopes = Slopes.of(DensityClass(*constants_of(p, q).values()), frequencies)
     f = feature_map(p(points), distance, frequencies) - feature_map(q(points), distance, frequencies)
     for order, limit in enumerate((slopes.value, slopes.first, slopes.second)):
@@ -260,7 +260,7 @@ def test_no_pair_of_a_class_is_farther_apart_than_the_largest_distance(distance)
 @pytest.mark.parametrize("distance", ["js", "tv", "chi2"])
 @pytest.mark.parametrize("largest", [0.5, 3.0, np.inf])
 def test_the_error_of_frequencies_is_the_largest_one(distance, largest):
-    frequencies = placed(distance, 4)
+    frequencies = optimal_frequencies(distance, 4)
     t = np.linspace(0, min(largest, 60.0), 150_001)
     off = 2 * np.exp(-t / 2) * (np.cos(np.outer(t, frequencies.values)) @ frequencies.weights - correlation(t, distance))
     found = frequency_error(distance, frequencies, largest)
@@ -342,7 +342,7 @@ def test_a_kernel_of_distance_one_width_is_the_steepest():
         ({}, {"curvature": -1.0}, "curvature must be at least 0"),
         ({}, {"confidence": 1.0}, "confidence must lie between 0 and 1"),
         ({}, {"n_samples": 1}, "n_samples must be at least 2"),
-        ({}, {"n_samples": (10, 10, 10)}, "n_samples must be a number of points or two of them"),
+        ({}, {"n_samples": (10, 10, 10)}, "n_samples must be one or two numbers"),
     ],
 )
 def test_what_the_bound_does_not_cover_is_named(options, arguments, message):

@@ -11,7 +11,15 @@ from sklearn.pipeline import make_pipeline
 import bag_laws
 from reduset.features import HistogramFeatures
 from reduset.features.histogram import histogram
-from reduset.features.homogeneous_distances import TOTALS, correlation, drawn, feature_map, kappa, measure, placed
+from reduset.features.homogeneous_distances import (
+    TOTALS,
+    correlation,
+    feature_map,
+    kappa,
+    measure,
+    optimal_frequencies,
+    random_frequencies,
+)
 from reduset.features.merging import WeightedBag
 
 SMALL = HistogramFeatures(n_bins=5, n_frequencies=3, margin=0.2, n_components=40, random_state=0)
@@ -39,13 +47,13 @@ def test_the_correlation_of_chi_squared_is_the_transform_of_its_measure():
 def test_placed_frequencies_approximate_chi_squared(count, error):
     rng = np.random.default_rng(0)
     p, q = rng.exponential(size=(2, 500)) ** 3
-    turned = [feature_map(x, "chi2", placed("chi2", count)) for x in (p, q)]
+    turned = [feature_map(x, "chi2", optimal_frequencies("chi2", count)) for x in (p, q)]
     found = np.square(turned[0] - turned[1]).sum(axis=1)
     assert np.max(np.abs(found - kappa(p, q, "chi2")) / np.maximum(p, q)) < error
 
 
 def test_drawn_frequencies_follow_the_measure_of_chi_squared():
-    values = np.sort(drawn("chi2", 20_000, np.random.default_rng(0)).values)
+    values = np.sort(random_frequencies("chi2", 20_000, np.random.default_rng(0)).values)
     below = np.array([quad(lambda value: measure(value, "chi2"), 0, end)[0] for end in values[::2000]]) / TOTALS["chi2"]
     np.testing.assert_allclose(below, np.arange(0, 1, 0.1), atol=0.02)
 

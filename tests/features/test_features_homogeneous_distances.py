@@ -9,14 +9,14 @@ from scipy.stats import kstest
 
 from reduset.features.homogeneous_distances import (
     DISTANCES,
-    MAX_PLACED,
+    MAX_OPTIMAL_FREQUENCIES,
     TOTALS,
     correlation,
-    drawn,
     feature_map,
     kappa,
     measure,
-    placed,
+    optimal_frequencies,
+    random_frequencies,
 )
 
 TURNING = ["js", "tv", "chi2"]
@@ -111,9 +111,9 @@ def mean_square(frequencies, distance):
 
 @pytest.mark.parametrize(("distance", "placed_error", "drawn_error"), [("js", 3e-5, 0.03), ("chi2", 3e-4, 0.06), ("tv", 0.09, 0.4)])
 def test_five_placed_frequencies_leave_what_the_page_says(distance, placed_error, drawn_error):
-    found = worst(placed(distance, 5), distance)
+    found = worst(optimal_frequencies(distance, 5), distance)
     assert placed_error / 2 < found <= placed_error
-    luck = [worst(drawn(distance, 5, np.random.default_rng(seed)), distance) for seed in range(40)]
+    luck = [worst(random_frequencies(distance, 5, np.random.default_rng(seed)), distance) for seed in range(40)]
     assert np.mean(luck) == pytest.approx(drawn_error, rel=0.2)
     assert found < min(luck)
 
@@ -121,7 +121,7 @@ def test_five_placed_frequencies_leave_what_the_page_says(distance, placed_error
 @pytest.mark.slow
 @pytest.mark.parametrize("distance", TURNING)
 def test_every_further_placed_frequency_helps(distance):
-    every = [placed(distance, count) for count in range(1, MAX_PLACED + 1)]
+    every = [optimal_frequencies(distance, count) for count in range(1, MAX_OPTIMAL_FREQUENCIES + 1)]
     for count, each in enumerate(every, start=1):
         assert len(each.values) == len(each.weights) == count
         assert each.weights.sum() == pytest.approx(TOTALS[distance], rel=1e-14)
@@ -135,7 +135,7 @@ def test_every_further_placed_frequency_helps(distance):
 @pytest.mark.parametrize("distance", TURNING)
 @pytest.mark.parametrize("count", [1, 3, 5])
 def test_placed_frequencies_cannot_be_moved_to_a_lower_error(distance, count):
-    best = placed(distance, count)
+    best = optimal_frequencies(distance, count)
     least = mean_square(best, distance)
     rng = np.random.default_rng(0)
     for size in (0.1, 0.01):
@@ -147,7 +147,7 @@ def test_placed_frequencies_cannot_be_moved_to_a_lower_error(distance, count):
 
 @pytest.mark.parametrize("distance", TURNING)
 def test_drawn_frequencies_follow_the_measure(distance):
-    found = drawn(distance, 4000, np.random.default_rng(0))
+    found = random_frequencies(distance, 4000, np.random.default_rng(0))
     np.testing.assert_array_equal(found.weights, TOTALS[distance] / 4000)
     ladder = np.append(0.0, np.geomspace(1e-5, 1e5 if distance == "tv" else 14.0, 4000))
     pieces = [quad(measure, a, b, args=(distance,))[0] for a, b in pairwise(ladder)]
@@ -156,7 +156,7 @@ def test_drawn_frequencies_follow_the_measure(distance):
 
 
 def test_hellinger_needs_one_frequency_and_no_luck():
-    for found in (placed("hellinger", 7), drawn("hellinger", 7, np.random.default_rng(0))):
+    for found in (optimal_frequencies("hellinger", 7), random_frequencies("hellinger", 7, np.random.default_rng(0))):
         assert found.values.tolist() == [0.0]
         assert found.weights.tolist() == [0.5]
 
@@ -167,7 +167,7 @@ def test_squared_distances_of_mapped_values_are_kappa(distance):
     p, q = rng.exponential(size=(2, 60)) ** 4
     p[:3], q[2:5] = 0.0, 0.0
     count = 20_000 if distance in TURNING else 1
-    frequencies = None if distance == "l2" else drawn(distance, count, rng)
+    frequencies = None if distance == "l2" else random_frequencies(distance, count, rng)
     one, other = (feature_map(each, distance, frequencies) for each in (p, q))
     assert one.shape == (60, 2 * count if distance in TURNING else 1)
     scale = np.maximum(np.maximum(p, q), 1e-100) ** (2 if distance == "l2" else 1)
@@ -177,7 +177,7 @@ def test_squared_distances_of_mapped_values_are_kappa(distance):
 
 @pytest.mark.parametrize("distance", DISTANCES)
 def test_the_map_keeps_the_shape_of_what_it_is_given_and_bears_a_vanishing_density(distance):
-    frequencies = None if distance == "l2" else placed(distance, 3)
+    frequencies = None if distance == "l2" else optimal_frequencies(distance, 3)
     values = np.array([[0.0, 1e-320, 1e-300], [1e-30, 1.0, 1e6]])
     turned = feature_map(values, distance, frequencies)
     assert turned.shape[:2] == (2, 3)

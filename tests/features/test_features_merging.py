@@ -8,7 +8,7 @@ from scipy.spatial.distance import pdist
 
 from reduset import Gaussian, KernelMean, compress
 from reduset.features import DensityFeatures, HistogramFeatures, MeanMapFeatures, pairwise, projection
-from reduset.features.merging import WeightedBag, _cells, density_at, merged
+from reduset.features.merging import WeightedBag, _cells, density_at, merge_points
 from reduset.features.projection import POINTS_PER_BLOCK, Grid, Scattered
 
 
@@ -65,7 +65,7 @@ def test_each_point_of_a_cell_is_the_mean_of_the_points_that_fall_into_it():
 def test_the_tolerance_holds_at_other_places_than_those_it_was_measured_at(tol):
     """By a plain double loop over points; at points of the bag that were not among the 64."""
     points, h = clusters(10_000, 4), np.array([0.05, 0.06, 0.07, 0.05])
-    small = merged(WeightedBag(points), h, tol)
+    small = merge_points(WeightedBag(points), h, tol)
     assert len(small.points) < 10_000
 
     def density(bag, width, places):
@@ -82,26 +82,26 @@ def test_the_tolerance_holds_at_other_places_than_those_it_was_measured_at(tol):
 
 def test_a_tighter_tolerance_leaves_more_cells_and_a_hopeless_one_the_bag():
     bag, h = WeightedBag(clusters()), np.full(5, 0.06)
-    sizes = [len(merged(bag, h, tol).points) for tol in (0.2, 0.02, 1e-9)]
+    sizes = [len(merge_points(bag, h, tol).points) for tol in (0.2, 0.02, 1e-9)]
     assert sizes[0] <= sizes[1] <= sizes[2] == 20_000
     assert sizes[0] < 20_000 / 3
-    assert merged(bag, h, 1e-9) is bag
+    assert merge_points(bag, h, 1e-9) is bag
 
 
 def test_bags_that_are_thin_everywhere_are_left_alone():
     bag = WeightedBag(np.random.default_rng(0).uniform(size=(20_000, 6)))
-    assert merged(bag, np.full(6, 0.05), 0.5) is bag
+    assert merge_points(bag, np.full(6, 0.05), 0.5) is bag
 
 
 def test_cells_too_many_to_be_numbered_leave_the_bag_alone():
     bag = WeightedBag(clusters(10_000, 6))
-    assert merged(bag, np.full(6, 1e-5), 0.5) is bag
+    assert merge_points(bag, np.full(6, 1e-5), 0.5) is bag
 
 
 def test_points_without_a_share_are_no_cells():
     points = clusters(10_000, 4)
     shares = np.where(points[:, 0] < 0.45, 0.0, 1.0)
-    small = merged(WeightedBag(points, shares / shares.sum()), np.full(4, 0.08), 0.1)
+    small = merge_points(WeightedBag(points, shares / shares.sum()), np.full(4, 0.08), 0.1)
     assert len(small.points) < 10_000
     assert np.isfinite(small.points).all()
     assert (small.points[:, 0] >= 0.45).all()
@@ -130,7 +130,7 @@ def test_single_precision_at_empty_nodes_does_not_show_where_nothing_is_merged()
 
 def count_merges(monkeypatch):
     asked = []
-    monkeypatch.setattr(projection, "merged", lambda bag, *_: asked.append(len(bag.points)) or bag)
+    monkeypatch.setattr(projection, "merge_points", lambda bag, *_: asked.append(len(bag.points)) or bag)
     return asked
 
 

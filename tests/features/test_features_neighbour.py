@@ -139,7 +139,7 @@ def test_a_matrix_that_is_positive_semidefinite_stays_as_it_is():
     points = np.random.default_rng(0).normal(size=(30, 2))
     K = np.exp(-(cdist(points, points) ** 2))
     for rule in ("clip", "flip", "shift"):
-        np.testing.assert_array_equal(PSDCorrection.learnt(K, rule).rows(K, np.eye(30, dtype=bool)), K)
+        np.testing.assert_array_equal(PSDCorrection.fit(K, rule).rows(K, np.eye(30, dtype=bool)), K)
 
 
 def test_bags_with_the_same_points_in_any_order_have_divergence_zero():

@@ -1,11 +1,12 @@
 """DensityFeatures: features of bags for linear models (Sutherland, Oliva, Póczos & Schneider 2016).
 
-Ridge regression or a linear SVM on the features learns with the kernel exp(−d²/(2σ²)) of a distance d between densities, in time
-linear in the number of bags. `pairwise` integrates the same density estimates without basis and frequencies, at O(N²·nodes): for
-tests, small N, and for viewing a distance before learning with it.
+Ridge regression or a linear SVM on the features learns with the kernel exp(−d²/(2σ²)), where d is a distance between densities. The
+time is linear in the number of bags. `pairwise` integrates the same density estimates without basis and frequencies, at
+O(N²·nodes). Use it for tests, for small N, and to inspect a distance before learning with it.
 
-The options of the integrals are one object, `Quadrature`. Each is also a keyword and an attribute of the estimator, so that
-``DensityFeatures(n_nodes=32)`` is ``DensityFeatures(quadrature=Quadrature(n_nodes=32))``, and a search may set it by its name.
+The options of the integrals are one object, `Quadrature`. Each option is also a keyword and an attribute of the estimator:
+``DensityFeatures(n_nodes=32)`` equals ``DensityFeatures(quadrature=Quadrature(n_nodes=32))``. A parameter search can therefore set
+an option by its name.
 """
 
 from __future__ import annotations
@@ -24,37 +25,54 @@ from reduset._types import Array, BandwidthLike, ProgressLike, SeedLike
 from reduset._validate import seeded
 from reduset.features.embedding import OUTSIDE, CubeEmbedding
 from reduset.features.error_bound import DensityClass, ErrorBound, error_bound
-from reduset.features.homogeneous_distances import DISTANCES, MAX_PLACED, DistanceFrequencies, drawn, kappa, placed
+from reduset.features.homogeneous_distances import (
+    DISTANCES,
+    MAX_OPTIMAL_FREQUENCIES,
+    DistanceFrequencies,
+    kappa,
+    optimal_frequencies,
+    random_frequencies,
+)
 from reduset.features.merging import WeightedBag
-from reduset.features.projection import BASES, INTEGRATION, MAX_DIMENSION, SPACING, DensityView, Projection, finest, nodes_for
+from reduset.features.projection import (
+    BASES,
+    INTEGRATION,
+    MAX_DIMENSION,
+    NODES_TIMES_BANDWIDTH,
+    DensityView,
+    Projection,
+    nodes_for,
+    smallest_bandwidth,
+)
 
-ROUNDING = 1e-12  # of the cube: rounding of the spread of a constant column
+ROUNDING = 1e-12  # Rounding error of the spread of a constant column, relative to the cube.
 FREQUENCIES = ("placed", "random")
 
 
 @dataclass(frozen=True)
 class Quadrature:
-    """How densities on the cube are integrated; the defaults suit most bags.
+    """Options for integrating densities on the cube. The defaults suit most bags.
 
     Parameters
     ----------
     frequencies : "placed" or "random"
-        Placed for the best approximation of the distance, or drawn as in the paper.
+        "placed" minimises the error of the distance. "random" draws the frequencies as in the paper.
     basis : "cosine", "fourier" or "values"
-        Of the functions on the cube; "values" takes the values at all nodes instead: longer vectors without truncation.
+        Basis of the functions on the cube. "values" uses the values at all nodes: longer vectors, but no truncation.
     integration : "auto", "grid", "sobol" or "uniform"
-        "auto" takes a tensor Gauss–Legendre grid up to three columns and Sobol points above; "uniform" draws nodes as in the paper.
+        "auto" uses a tensor Gauss–Legendre grid for up to three columns. It uses Sobol points for more columns. "uniform" draws
+        nodes as in the paper.
     n_nodes : int, optional
-        Nodes per axis of a grid, otherwise the total. Default: by the bandwidth, or 8192.
+        Nodes per axis of a grid, otherwise the total. By default, the bandwidth sets the nodes of a grid. Other rules use 8192.
     tol : float or None
-        The largest relative error of the density from merging points into cells, measured at some points. Bags of 10,000 points
-        or more in over three columns are merged; None never merges.
+        Largest relative error of the density from merging points into cells. It is measured at 64 points of the bag. Bags of 10,000
+        points or more in over three columns are merged. None never merges.
     orthogonal : bool
         Whether the random Fourier features are orthogonal.
     margin : float
-        The distance from the training points to each face of the cube, relative to their range.
+        Distance from the training points to each face of the cube, relative to their range.
     outside : "clip" or "refuse"
-        Whether later points outside of the cube are moved to its faces or raise an error.
+        "clip" moves later points outside the cube to its faces. "refuse" raises `ValueError`.
     """
 
     frequencies: str = "placed"
@@ -86,7 +104,7 @@ Constructor = TypeVar("Constructor", bound=Callable[..., None])
 
 
 def options_unlisted(init: Constructor) -> Constructor:
-    """The constructor without ``**options`` in its signature, from which scikit-learn reads the parameters."""
+    """Remove ``**options`` from the signature, because scikit-learn reads the parameters from it."""
     signature = inspect.signature(init)
     named = [parameter for parameter in signature.parameters.values() if parameter.kind != parameter.VAR_KEYWORD]
     vars(init)["__signature__"] = signature.replace(parameters=named)
@@ -94,20 +112,20 @@ def options_unlisted(init: Constructor) -> Constructor:
 
 
 class Option:
-    """A descriptor: an option of the quadrature as an attribute of the estimator."""
+    """A descriptor that makes an option of the quadrature an attribute of the estimator."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
 
-    def __get__(self, estimator: TakesQuadrature, owner: type | None = None) -> Any:
+    def __get__(self, estimator: QuadratureMixin, owner: type | None = None) -> Any:
         return self if estimator is None else getattr(estimator.quadrature or Quadrature(), self._name)
 
-    def __set__(self, estimator: TakesQuadrature, value: Any) -> None:
+    def __set__(self, estimator: QuadratureMixin, value: Any) -> None:
         estimator.quadrature = replace(estimator.quadrature or Quadrature(), **{self._name: value})
 
 
-class TakesQuadrature:
-    """A mixin: the options of ``quadrature`` as attributes, keywords and parameters of ``set_params``."""
+class QuadratureMixin:
+    """A mixin that makes the options of ``quadrature`` attributes, keywords and parameters of ``set_params``."""
 
     quadrature: Quadrature | None
     frequencies: Any = Option()
@@ -119,17 +137,17 @@ class TakesQuadrature:
     margin: Any = Option()
     outside: Any = Option()
 
-    def _take(self, options: dict[str, Any]) -> None:
+    def _set_options(self, options: dict[str, Any]) -> None:
         for name, value in options.items():
             if name not in OPTIONS:
                 raise TypeError(f"{type(self).__name__}() got an unexpected keyword argument {name!r}")
             setattr(self, name, value)
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters, and options of the quadrature by their names."""
+        """Set parameters of the estimator, and options of the quadrature by name."""
         options = {name: params.pop(name) for name in OPTIONS if name in params}
         super().set_params(**params)  # type: ignore[misc]  # of the estimator with this mixin
-        self._take(options)
+        self._set_options(options)
         return self
 
     def _check_quadrature(self) -> None:
@@ -139,37 +157,39 @@ class TakesQuadrature:
 
 
 @seeded
-class DensityFeatures(TakesQuadrature, CubeEmbedding):
-    """Features of bags whose inner products are a kernel of a distance between the bags' densities.
+class DensityFeatures(QuadratureMixin, CubeEmbedding):
+    """Features of bags for linear models. Their inner products approximate a Gaussian kernel of a distance between densities.
 
     Parameters
     ----------
     distance : "js", "hellinger", "tv", "chi2" or "l2"
-        d² is the Jensen–Shannon divergence, the squared Hellinger distance, the total variation ∫|p − q|, ½ ∫(p − q)²/(p + q), or
-        ∫(p − q)², for densities p and q on the cube.
+        Distance d between two densities p and q on the cube. "js": d² is the Jensen–Shannon divergence. "hellinger": the squared
+        Hellinger distance. "tv": the total variation ∫|p − q|. "chi2": ½ ∫(p − q)²/(p + q). "l2": ∫(p − q)².
     n_components : int
-        Columns of the result with ``output="features"``, an even number.
+        Number of random Fourier features, an even number. They are the columns of the result with ``output="features"``.
     n_frequencies : int
-        M, of the feature map of "js", "tv" and "chi2".
+        Number M of frequencies in the feature map of "js", "tv" and "chi2".
     n_basis : int
         Basis functions along each axis.
     bandwidth : float or "scott"
-        Of the density estimates: one for all columns, in units of the cube. "scott" takes the spread within bags for each column,
-        but at least what the grid resolves.
+        Bandwidth of the density estimates, one for all columns, in units of the cube. "scott" follows the spread within bags for
+        each column. It is at least the smallest bandwidth that the grid resolves.
     kernel_width : float or "median"
-        σ. "median" takes the median distance of the training bags.
+        Width σ of the Gaussian kernel. "median" uses the median distance of the training bags.
     output : "features" or "distance"
-        "distance" returns A(p), with Euclidean distances that approximate d.
+        "features" returns random Fourier features of the kernel. "distance" returns A(p), with Euclidean distances that
+        approximate d.
     marginals : bool
-        One density per column instead of a joint one: d² is then the sum over columns. For many columns.
+        Estimate one density per column instead of a joint density. Then d² is the sum over columns. Use it for many columns.
     quadrature : Quadrature, optional
-        For experts: nodes, basis and frequencies of the integrals, margin of the cube, merging of large bags. Each option is also a
-        keyword, ``margin=0.1`` for ``quadrature=Quadrature(margin=0.1)``, and a parameter of ``set_params``.
+        Advanced options of the integrals: nodes, basis, frequencies, margin of the cube and merging of large bags. Each option is
+        also a keyword: ``margin=0.1`` equals ``quadrature=Quadrature(margin=0.1)``. It is also a parameter of ``set_params``.
     group : column name or labels, optional
-        For bags in one long table.
+        Labels of the bags, if they are in one long table. A column name selects the labels from the table.
     n_jobs : int, optional
-        Maximum number of threads; −1 or None takes `reduset.set_threads`. It does not change the result.
+        Maximum number of threads. −1 or None uses `reduset.set_threads`. The result does not depend on it.
     progress : bool, or a function of (stage, done, total)
+        Whether to show the progress. A function receives it instead.
     random_state : int, RandomState, Generator or None
 
     Attributes
@@ -177,12 +197,12 @@ class DensityFeatures(TakesQuadrature, CubeEmbedding):
     cube_ : CubeScaler
         ``low`` and ``width`` of the box that is mapped to [0, 1]ᵈ.
     bandwidth_ : (d,)
-        In units of the cube.
+        Bandwidth of each column. It is in units of the cube.
     kernel_width_ : float
     frequencies_ : DistanceFrequencies or None
-        With ``values`` and ``weights``.
+        Frequencies λ as ``values``, with their ``weights``.
     views_ : tuple of DensityView
-        The nodes and bandwidths of the densities: one, or one per column with ``marginals``.
+        Nodes and bandwidths of the joint density. With ``marginals``, there is one view per column.
     n_features_in_ : int
 
     Examples
@@ -231,7 +251,7 @@ class DensityFeatures(TakesQuadrature, CubeEmbedding):
         self.n_jobs = n_jobs
         self.progress = progress
         self.random_state = random_state
-        self._take(options)
+        self._set_options(options)
 
     def _learn(self, bags: list[WeightedBag], counts: list[int], rng: np.random.Generator) -> None:
         self._check_quadrature()
@@ -242,21 +262,21 @@ class DensityFeatures(TakesQuadrature, CubeEmbedding):
         self._projection = Projection(self.views_, self.distance, self.frequencies_, self.tol)
 
     def _bandwidths(self, bags: list[WeightedBag], counts: list[int]) -> Array:
-        """(d,) in units of the cube: the mean spread within bags, times the factor of Scott's rule for their mean size."""
+        """(d,) bandwidths in units of the cube: the mean spread within bags times Scott's factor for the mean bag size."""
         joint = 1 if _validate.flag(self.marginals, "marginals") else self.n_features_in_
-        minimum = finest(joint, self.integration, self.n_nodes)
+        minimum = smallest_bandwidth(joint, self.integration, self.n_nodes)
         if not isinstance(self.bandwidth, str):
-            width = _validate.positive(self.bandwidth, "bandwidth", "it is in units of the cube, 0.05 for a twentieth")
+            width = _validate.positive(self.bandwidth, "bandwidth", "it is in units of the cube, such as 0.05")
             if width < minimum:
                 warn(
-                    f"bandwidth={width:.3g} of the cube is finer than its nodes, so that the distances are wrong; "
-                    f"use {minimum:.2g} or more, n_nodes={int(np.ceil(SPACING / width))}, or marginals=True",
+                    f"bandwidth={width:.3g} is too small for the spacing of the nodes, and the distances are wrong; "
+                    f"use {minimum:.2g} or more, n_nodes={int(np.ceil(NODES_TIMES_BANDWIDTH / width))}, or marginals=True",
                 )
             return np.full(self.n_features_in_, width)
         _validate.one_of(self.bandwidth, "bandwidth", ("scott",))
-        variances = [variance_of(bag) for bag in bags]
+        variances = [column_variances(bag) for bag in bags]
         spread = np.sqrt(np.maximum(np.mean(variances, axis=0), 0.0)) / self.cube_.width
-        spread[spread <= ROUNDING] = 0.1  # a column that is constant within bags; any bandwidth gives the same result
+        spread[spread <= ROUNDING] = 0.1  # The column is constant within bags, so any bandwidth gives the same result.
         return np.maximum(spread * np.mean(counts) ** (-1 / (joint + 4)), minimum)
 
     def _frequencies(self, rng: np.random.Generator) -> DistanceFrequencies | None:
@@ -265,10 +285,12 @@ class DensityFeatures(TakesQuadrature, CubeEmbedding):
         if distance == "l2":
             return None
         if self.frequencies == "random":
-            return drawn(distance, count, rng)
-        if count > MAX_PLACED:
-            raise ValueError(f"n_frequencies must be at most {MAX_PLACED}, got {count}; use frequencies='random' for more")
-        return placed(distance, count)
+            return random_frequencies(distance, count, rng)
+        if count > MAX_OPTIMAL_FREQUENCIES:
+            raise ValueError(
+                f"n_frequencies must be at most {MAX_OPTIMAL_FREQUENCIES}, got {count}; use frequencies='random' for more"
+            )
+        return optimal_frequencies(distance, count)
 
     def _views(self, rng: np.random.Generator) -> tuple[DensityView, ...]:
         d = self.n_features_in_
@@ -302,26 +324,29 @@ class DensityFeatures(TakesQuadrature, CubeEmbedding):
         more, |exp(−d²(p, q)/(2σ²)) − z(p̂)·z(q̂)| is at most ``total``. The probability is over the points of the two bags and the
         random Fourier features.
 
-        Assumptions: the two densities are positive on the cube and zero outside. They satisfy ``lower``, ``upper``, ``gradient``
-        and ``curvature``. The points of a bag are independent draws without weights. The cube, the bandwidth and the kernel width
-        do not depend on the two bags: they are fitted to other bags, or given. With ``basis="fourier"`` the densities must be
-        periodic, and with ``curvature`` their gradient too.
+        The bound makes these assumptions:
 
-        All bounds are in units of the cube: coordinates are (x − cube_.low)/cube_.width, and a density of x is multiplied by the
-        volume of the box.
+        - The two densities are positive on the cube and zero outside. They satisfy ``lower``, ``upper``, ``gradient`` and
+          ``curvature``.
+        - The points of a bag are independent draws without weights.
+        - The cube, the bandwidth and the kernel width do not depend on the two bags. They are fitted to other bags, or given.
+        - With ``basis="fourier"``, the densities are periodic. With ``curvature``, their gradient is periodic too.
+
+        All bounds are in units of the cube. Coordinates are (x − cube_.low)/cube_.width. A density of x is multiplied by the volume
+        of the box.
 
         Parameters
         ----------
         n_samples : int or (int, int)
             Points of the two bags.
         lower, upper : float
-            lower ≤ p(x) ≤ upper everywhere on the cube; 0 < lower ≤ 1 ≤ upper.
+            Bounds of both densities on the cube, with 0 < lower ≤ 1 ≤ upper. They satisfy lower ≤ p(x) ≤ upper everywhere.
         gradient : float
             Largest length of the gradient of p and q.
         curvature : float, optional
-            Largest absolute eigenvalue of the second derivatives of p and q. Without it the bound is larger.
+            Largest absolute eigenvalue of the second derivatives of p and q. Without it, the bound is larger.
         confidence : float
-            Probability of the bound, half of 1 − confidence for the density estimates and half for the random features.
+            Probability of the bound. The density estimates and the random features get half of 1 − confidence each.
 
         Examples
         --------
@@ -356,8 +381,8 @@ class DensityFeatures(TakesQuadrature, CubeEmbedding):
         out[:] = self._projection.of(bags[first:last])
 
 
-def variance_of(bag: WeightedBag) -> Array:
-    """(d,) of the columns of a bag."""
+def column_variances(bag: WeightedBag) -> Array:
+    """(d,) variances of the columns of a bag."""
     points, weights = bag.points, bag.weights
     if weights is None:
         return points.var(axis=0, dtype=np.float64)
@@ -371,10 +396,10 @@ def pairwise(bags: Any, metric: str = "js", **options: Any) -> Array:
     ----------
     bags : list of (n, d) arrays, or another input of `DensityFeatures`
     metric : "js", "hellinger", "tv", "chi2" or "l2"
-        d² is the Jensen–Shannon divergence, the squared Hellinger distance, the total variation ∫|p − q|, ½ ∫(p − q)²/(p + q), or
-        ∫(p − q)².
-    options : of `DensityFeatures`
-        ``bandwidth``, ``marginals``, ``integration``, ``n_nodes``, ``tol``, ``margin``, ``group``, ``random_state``.
+        Distance d, as in `DensityFeatures`. d² is the Jensen–Shannon divergence, the squared Hellinger distance, the total
+        variation ∫|p − q|, ½ ∫(p − q)²/(p + q), or ∫(p − q)².
+    options : parameters of `DensityFeatures`
+        These are ``bandwidth``, ``marginals``, ``integration``, ``n_nodes``, ``tol``, ``margin``, ``group``, ``random_state``.
 
     Examples
     --------
@@ -388,7 +413,7 @@ def pairwise(bags: Any, metric: str = "js", **options: Any) -> Array:
     """
     _validate.one_of(metric, "metric", DISTANCES)
     model = DensityFeatures("l2", output="distance", basis="values", **options)
-    scaled = model.fit_transform(bags)  # densities at the nodes of every view, times the roots of their weights
+    scaled = model.fit_transform(bags)  # Densities at the nodes of every view, times √weight.
     squares, start = np.zeros((len(scaled), len(scaled))), 0
     for view in model.views_:
         roots = view.nodes.roots

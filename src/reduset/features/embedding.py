@@ -1,13 +1,13 @@
-"""The base classes of features of bags: bags become vectors, and vectors random features of a Gaussian kernel.
+"""The base classes of features of bags: bags become vectors, and vectors become random features of a Gaussian kernel.
 
 Subclasses define the vector of a bag. The kernel width is a number, or the median distance of a sample of the training vectors.
 Random Fourier features (Rahimi & Recht 2007) have orthogonal frequencies by default (Yu et al. 2016):
 
     exp(−‖a − b‖²/(2σ²)) ≈ z(a)·z(b),   z(a) = √(2/D) (sin ω₁·a, …, cos ω₁·a, …),   ω ~ N(0, σ⁻² I), D/2 of them
 
-Orthogonal frequencies have the same lengths, in directions that are orthogonal within blocks: the same mean, and less variance.
-O(dim·D) a vector. Each thread holds one block of vectors: 2²¹ numbers, or one vector if that is longer. Blocks depend on the bags
-only, so the number of threads does not change the result.
+Orthogonal frequencies have the same distribution of lengths, and their directions are orthogonal within blocks. The mean of the
+estimate is the same, and its variance is smaller. A vector costs O(dim·D). Each thread holds one block of vectors: 2²¹ numbers, or
+one vector if that is longer. Blocks depend on the bags only, so the number of threads does not change the result.
 """
 
 from __future__ import annotations
@@ -38,27 +38,27 @@ from reduset.mixture import Mixture
 
 OUTSIDE = ("clip", "refuse")
 OUTPUTS = ("distance", "features")
-SAMPLED_BAGS = 500  # for the median distance
+SAMPLED_BAGS = 500  # Size of the sample for the median distance.
 MAX_FREQUENCY_ENTRIES = 1 << 28  # 2 GiB
 BAGS_PER_BLOCK, POINTS_PER_BLOCK, ENTRIES_PER_BLOCK = 64, 1 << 15, 1 << 21
 TASKS_PER_REPORT = 8  # for each thread
 
 
 def bag_blocks(sizes: Sequence[int], max_bags: int) -> list[tuple[int, int]]:
-    """Consecutive (first, last) bags, at most ``max_bags`` and 2¹⁵ points, or a single bag."""
-    cuts, first, held = [], 0, 0
+    """Blocks (first, last) of consecutive bags: at most ``max_bags`` bags and 2¹⁵ points, or a single bag."""
+    cuts, first, n_points = [], 0, 0
     for k, size in enumerate(sizes):
-        if k > first and (k - first == max_bags or held + size > POINTS_PER_BLOCK):
+        if k > first and (k - first == max_bags or n_points + size > POINTS_PER_BLOCK):
             cuts.append((first, k))
-            first, held = k, 0
-        held += size
+            first, n_points = k, 0
+        n_points += size
     return [*cuts, (first, len(sizes))]
 
 
 def run_in_rounds(
     tasks: Sequence[Callable[[], None]], done: Sequence[int], report: Report | None = None, threads: int | None = None
 ) -> None:
-    """Run all tasks, with a report of ``done`` after every few."""
+    """Run all tasks, and report ``done`` after every round of tasks."""
     step = TASKS_PER_REPORT * (get_threads() if threads is None else threads)
     for start in range(0, len(tasks), step):
         run_all(tasks[start : start + step], most=threads)
@@ -68,10 +68,11 @@ def run_in_rounds(
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class BagTransformer(TransformerMixin, BaseEstimator):
-    """A transformer whose samples are bags.
+    """Base class of transformers of bags: each sample is a bag of points.
 
-    Bags are a list of (n, d) arrays or frames, a mapping of names to them, an (N, n, d) array, or an Arrow column of lists of
-    points. They may also be one long table, in which ``group`` names the column of the bags. Fields are scikit-learn's parameters.
+    Bags are a list of (n, d) arrays or frames, or a mapping of names to arrays or frames. They may also be an (N, n, d) array, an
+    Arrow column of lists of points, or one long table. For a table, ``group`` names the column of the bags. Fields are
+    scikit-learn's parameters.
     """
 
     group: Any = None
@@ -80,7 +81,7 @@ class BagTransformer(TransformerMixin, BaseEstimator):
     feature_names_in_: NDArray[Any] = field(init=False)
 
     def _validated(self, bags: BagsLike, *, reset: bool = False) -> tuple[list[Any], list[Floats]]:
-        """The names and the points of the bags; unless ``reset``, validated against the columns of the fitted bags."""
+        """The names and the points of the bags. Unless ``reset``, they are validated against the columns of the fitted bags."""
         if reset:
             names, parts, columns = _validate.bags(bags, self.group, by="group")
             self.n_features_in_ = parts[0].shape[1]
@@ -97,7 +98,7 @@ class BagTransformer(TransformerMixin, BaseEstimator):
     def _threads(self) -> int | None:
         if self.n_jobs is None or self.n_jobs == -1:
             return None
-        return _validate.whole(self.n_jobs, "n_jobs", 1, way_out="-1 or None takes all")
+        return _validate.whole(self.n_jobs, "n_jobs", 1, way_out="-1 or None uses all")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -108,7 +109,7 @@ class BagTransformer(TransformerMixin, BaseEstimator):
 
 
 def as_weighted(bags: BagsLike) -> tuple[Any, list[Array | None] | None]:
-    """Bags with every `Compression` or `KernelMean` replaced by its atoms, and the weights of the points; None for plain bags."""
+    """Replace every `Compression` or `KernelMean` by its atoms. Also returns the weights of the points, None for plain bags."""
     items = _items(bags)
     if not any(isinstance(item, Compression | KernelMean | Mixture) for item in items):
         return bags, None
@@ -118,18 +119,18 @@ def as_weighted(bags: BagsLike) -> tuple[Any, list[Array | None] | None]:
         if isinstance(mean, Mixture):
             raise TypeError(
                 f"bags[{name!r}] must be points or atoms, got a {type(mean).__name__}, which has components; compress the "
-                "bag with pieces='atoms', or give draws from it: mean.sample(1000)"
+                "bag with pieces='atoms', or pass a sample: mean.sample(1000)"
             )
         weighted = isinstance(mean, KernelMean)
         if weighted and mean.mass <= 0:
-            raise ValueError(f"bags[{name!r}] must have weights of positive sum, got {mean.mass:.3g}; it is no density")
+            raise ValueError(f"bags[{name!r}] must have weights of positive sum, got {mean.mass:.3g}; omit the bag")
         points.append(mean.atoms if weighted else mean)
         weights.append(mean.weights / mean.mass if weighted else None)
     return (dict(zip(bags, points, strict=True)) if isinstance(bags, Mapping) else points), weights
 
 
 def _items(bags: BagsLike) -> list[Any]:
-    """The bags of a mapping or a list; none for tables and columns."""
+    """The bags of a mapping or a list. The result is empty for tables and columns."""
     return list(bags.values()) if isinstance(bags, Mapping) else list(bags) if isinstance(bags, list | tuple) else []
 
 
@@ -145,10 +146,17 @@ def embed(
 
     Parameters
     ----------
-    sizes : points of each bag, which determine the blocks
-    fill : called with first, last and zeros of shape (last − first, length), which it fills for these bags
-    frequencies : (length, D/2), or None to return the vectors
-    threads : maximum number
+    sizes : (N,) ints
+        Number of points of each bag. The sizes determine the blocks.
+    length : int
+        Length of a vector.
+    fill : function of (first, last, out)
+        Writes the vectors of these bags to ``out``. This is an array of zeros with the shape (last − first, length).
+    frequencies : (length, D/2) or None
+        Frequencies of the features. None returns the vectors.
+    report : function, optional
+    threads : int, optional
+        Maximum number of threads.
     """
     out = np.zeros((len(sizes), length if frequencies is None else 2 * frequencies.shape[1]))
 
@@ -171,9 +179,9 @@ def unit_frequencies(dimension: int, count: int, orthogonal: bool, rng: np.rando
     blocks = []
     for start in range(0, count, dimension):
         size = min(dimension, count - start)
-        normal = np.asfortranarray(rng.normal(size=(dimension, size)))  # factorised in place
+        normal = np.asfortranarray(rng.normal(size=(dimension, size)))  # Column-major order allows factorising in place.
         basis = qr(normal, mode="economic", overwrite_a=True, check_finite=False)[0]
-        # the directions of a normal matrix are uniform up to the signs that the factorisation fixes
+        # The factorisation fixes the signs. Random signs make the directions uniform.
         basis *= rng.choice([-1.0, 1.0], size)
         basis *= np.sqrt(rng.chisquare(dimension, size))
         blocks.append(basis)
@@ -181,7 +189,7 @@ def unit_frequencies(dimension: int, count: int, orthogonal: bool, rng: np.rando
 
 
 def fourier_features(vectors: Array, frequencies: Array) -> Array:
-    """(N, D) features z of (N, dimension) vectors, D twice the number of frequencies."""
+    """(N, D) features z of (N, dimension) vectors. D is twice the number of frequencies."""
     angles = vectors @ frequencies
     scale = np.sqrt(1.0 / frequencies.shape[1])
     return scale * np.concatenate([np.sin(angles), np.cos(angles)], axis=1)
@@ -196,7 +204,7 @@ class CubeScaler:
 
     @classmethod
     def around(cls, bags: list[Floats], margin: float) -> CubeScaler:
-        """The box of all points, wider by ``margin`` of its width on every side; a constant column is in the middle."""
+        """The box of all points, widened on every side by ``margin`` times its width. A constant column lies in the middle."""
         low = np.min([bag.min(axis=0) for bag in bags], axis=0).astype(np.float64)
         high = np.max([bag.max(axis=0) for bag in bags], axis=0).astype(np.float64)
         width = high - low
@@ -208,22 +216,22 @@ class CubeScaler:
 
     def coordinates(self, bags: list[Floats], outside: str, names: list[Any]) -> list[Array]:
         """The bags in the cube. Points outside are moved to its faces with a warning, or raise an error that names the bag."""
-        mapped, moved, touched = [], 0, 0
+        mapped, n_outside, n_bags = [], 0, 0
         for name, bag in zip(names, bags, strict=True):
             unit = (bag - self.low) / self.width
             out = int(np.count_nonzero(((unit < 0) | (unit > 1)).any(axis=1)))
             if out and outside == "refuse":
                 raise ValueError(
-                    f"bags[{name!r}] has {out} of {len(bag)} points outside of the box that was fitted; use outside='clip' to move "
+                    f"bags[{name!r}] has {out} of {len(bag)} points outside the fitted box; use outside='clip' to move "
                     "them to its faces, or fit with a larger margin"
                 )
             if out:
-                moved, touched = moved + out, touched + 1
+                n_outside, n_bags = n_outside + out, n_bags + 1
                 np.clip(unit, 0.0, 1.0, out=unit)
             mapped.append(np.ascontiguousarray(unit, np.float64))
-        if moved:
+        if n_outside:
             warn(
-                f"{moved:,} points of {touched:,} bags lie outside of the box that was fitted, and were moved to its faces; fit "
+                f"{n_outside:,} points of {n_bags:,} bags lie outside the fitted box and were moved to its faces; fit "
                 "with a larger margin, or use outside='refuse'",
             )
         return mapped
@@ -241,7 +249,7 @@ class Embedding(ClassNamePrefixFeaturesOutMixin, BagTransformer):
 
     @abstractmethod
     def _learn(self, bags: list[WeightedBag], counts: list[int], rng: np.random.Generator) -> None:
-        """Learn the map from bags to vectors; ``counts`` are the numbers of points that the bags represent."""
+        """Learn the map from bags to vectors. ``counts`` are the numbers of points that the bags represent."""
 
     @property
     @abstractmethod
@@ -251,11 +259,11 @@ class Embedding(ClassNamePrefixFeaturesOutMixin, BagTransformer):
     @property
     @abstractmethod
     def _length_description(self) -> tuple[str, str]:
-        """What determines the length, and how to reduce it; for error messages."""
+        """The quantity that determines the length, and how to reduce it, for error messages."""
 
     @abstractmethod
     def _fill(self, bags: list[WeightedBag], first: int, last: int, out: Array) -> None:
-        """Write the vectors of some of the bags over zeros, after ``_in_coordinates``."""
+        """Write the vectors of bags ``first`` to ``last`` to zeros. The bags are in the coordinates of ``_in_coordinates``."""
 
     def _in_coordinates(self, names: list[Any], bags: list[WeightedBag]) -> list[WeightedBag]:
         """The bags in the coordinates of ``_fill``."""
@@ -267,11 +275,12 @@ class Embedding(ClassNamePrefixFeaturesOutMixin, BagTransformer):
         Parameters
         ----------
         bags : list of (n, d) arrays, or another input of `BagTransformer`
+            Training bags.
         y : ignored
         """
         _validate.one_of(self.output, "output", OUTPUTS)
         rng = _validate.generator(self.random_state, "random_state")
-        self._threads()  # raises for a bad n_jobs before anything is computed
+        self._threads()  # Raise for an invalid n_jobs before the computation.
         names, weighted = self._weighted(bags, reset=True)
         counts = [len(bag) for bag in weighted]
         for k, item in enumerate(_items(bags)):
@@ -296,16 +305,16 @@ class Embedding(ClassNamePrefixFeaturesOutMixin, BagTransformer):
         self._require_memory()
         sample = np.sort(rng.choice(len(bags), min(SAMPLED_BAGS, len(bags)), replace=False))
         vectors = np.empty((0, self._length))
-        if isinstance(self.kernel_width, str):  # a number needs no vectors
+        if isinstance(self.kernel_width, str):  # A numeric width needs no vectors.
             sampled = self._in_coordinates([names[k] for k in sample], [bags[k] for k in sample])
             with closing(Progress(self.progress)) as progress:
                 vectors = self._vectors(sampled, None, progress.stage("kernel width"))
         self.kernel_width_ = kernel_width_of(self.kernel_width, vectors, rng)
-        with single_threaded_blas():  # the result does not depend on the number of threads
+        with single_threaded_blas():  # The result must not depend on the number of threads.
             self._feature_frequencies = frequencies_of(self._length, self.n_components, self.orthogonal, self.kernel_width_, rng)
 
     def _require_memory(self) -> None:
-        """Raise for too many random frequencies before anything is computed."""
+        """Raise for too many random frequencies before the computation."""
         half = _validate.whole(self.n_components, "n_components", 2) // 2
         entries, (description, way_out) = self._length * half, self._length_description
         if entries > MAX_FREQUENCY_ENTRIES:
@@ -319,7 +328,7 @@ class Embedding(ClassNamePrefixFeaturesOutMixin, BagTransformer):
         return embed([len(bag) for bag in bags], self._length, partial(self._fill, bags), frequencies, report, self._threads())
 
     def transform(self, bags: BagsLike) -> Array:
-        """(N, n_components) features; with ``output="distance"``, vectors with Euclidean distances that approximate d."""
+        """(N, n_components) features. With ``output="distance"``, vectors with Euclidean distances that approximate d."""
         names, weighted = self._weighted(bags)
         with closing(Progress(self.progress)) as progress:
             return self._vectors(self._in_coordinates(names, weighted), self._feature_frequencies, progress.stage("features"))
@@ -331,7 +340,7 @@ class Embedding(ClassNamePrefixFeaturesOutMixin, BagTransformer):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class CubeEmbedding(Embedding):
-    """Bags in the unit cube, as vectors of a homogeneous distance between their densities or histograms there."""
+    """Base class for bags in the unit cube. Vectors represent a homogeneous distance between densities or histograms."""
 
     distance: str = field(default="js", kw_only=False)
     n_frequencies: int = 5
@@ -349,16 +358,16 @@ class CubeEmbedding(Embedding):
 
 
 def kernel_width_of(value: Any, vectors: Array, rng: np.random.Generator) -> float:
-    """σ: a number, or the median distance of a sample of the training vectors."""
+    """The kernel width σ: a number, or the median distance of a sample of the training vectors."""
     if not isinstance(value, str):
-        return _validate.positive(value, "kernel_width", "'median' takes the median distance of the bags")
+        return _validate.positive(value, "kernel_width", "'median' uses the median distance of the bags")
     _validate.one_of(value, "kernel_width", ("median",))
     large = len(vectors) > SAMPLED_BAGS
     return median_of(pdist(vectors[np.sort(rng.choice(len(vectors), SAMPLED_BAGS, replace=False))] if large else vectors))
 
 
 def median_of(distances: Array) -> float:
-    """The median; the maximum if more than half are 0; 1 if all are 0 or there are none."""
+    """The median distance. It is the maximum if more than half are 0, and 1 if no distance is positive."""
     if not len(distances):
         return 1.0
     middle = float(np.median(distances))
@@ -367,13 +376,13 @@ def median_of(distances: Array) -> float:
 
 def frequencies_of(dimension: int, n_components: Any, orthogonal: Any, width: float, rng: np.random.Generator) -> Array:
     """(dimension, n_components / 2) frequencies of the Gaussian kernel with this width."""
-    count = even(n_components, "n_components")
+    count = even_count(n_components, "n_components")
     return unit_frequencies(dimension, count // 2, _validate.flag(orthogonal, "orthogonal"), rng) / width
 
 
-def even(value: Any, name: str) -> int:
-    """A valid number of random Fourier features."""
+def even_count(value: Any, name: str) -> int:
+    """Validate a number of random Fourier features, which must be even."""
     count = _validate.whole(value, name, 2)
     if count % 2:
-        raise ValueError(f"{name} must be even, a sine and a cosine each, got {count}; use {count + 1}")
+        raise ValueError(f"{name} must be even, a sine and a cosine per frequency, got {count}; use {count + 1}")
     return count

@@ -1,20 +1,22 @@
 """A probability bound on the error of the kernel of `DensityFeatures` (after Sutherland, Oliva, Póczos & Schneider 2016, Theory).
 
-For two densities p and q of a class, K = exp(−d²(p, q)/(2σ²)) and its estimate z(Â(p̂))·z(Â(q̂)) from n points of each,
+Let p and q be two densities of a class. The kernel is K = exp(−d²(p, q)/(2σ²)). Its estimate z(Â(p̂))·z(Â(q̂)) uses n points of
+each density. The steps from the kernel to the estimate are
 
     d²(p, q) → Σ of M frequencies → sums over nodes → projection on the basis → density estimates for p and q → random features
 
-The error of each step is bounded separately, in units of the kernel: |e^(−a/2σ²) − e^(−b/2σ²)| is at most |a − b|/(2σ²) and at most
-|√a − √b|/(σ√e). The first three steps concern the densities, which are assumed to be smooth. So nothing is assumed about the
-density estimates, while the paper assumes that these are smooth. docs/mathematics.md has the derivation.
+The error of each step is bounded separately, in units of the kernel. |e^(−a/2σ²) − e^(−b/2σ²)| is at most |a − b|/(2σ²), and at
+most |√a − √b|/(σ√e). The first three steps concern the densities, which are assumed to be smooth. The density estimates need no
+such assumption, while the paper assumes that these are smooth. docs/mathematics.md has the derivation.
 
-Densities of a class have lower ≤ p ≤ upper, |∇p| ≤ gradient and second derivatives of at most curvature in every direction. With
-s = ½ + iλ, weights w of the frequencies λ, S = Σ w |s|² and S₄ = Σ w |s|⁴, the map ψ(p) = (√w p^s) satisfies
+Densities of a class have lower ≤ p ≤ upper and |∇p| ≤ gradient. Their second derivatives are at most curvature in every direction.
+Let s = ½ + iλ, with weights w of the frequencies λ. Let S = Σ w |s|² and S₄ = Σ w |s|⁴. The map ψ(p) = (√w p^s) satisfies
 
     |∂ψ(p)|² = S |∂p|²/p,   |∂²ψ(p)| ≤ √S |∂²p|/√p + √S₄ |∂p|²/p^(3/2),   |ψ(a) − ψ(b)|² ≤ 4S (√a − √b)²
 
-Quadrature errors of a rule on [0, 1] are integrals of its Peano kernels against derivatives; on a tensor grid they add over axes.
-Cost: O(G·N) for G nodes along an axis and N points of the integrals over the kernel's centre, O(Gᵈ) for sums over the grid.
+Quadrature errors of a rule on [0, 1] are integrals of its Peano kernels against derivatives. On a tensor grid, the errors of the
+axes add. The cost is O(G·N) for G nodes along an axis and N points of the integrals over the kernel's centre. Sums over the grid
+cost O(Gᵈ).
 """
 
 from __future__ import annotations
@@ -30,15 +32,15 @@ from scipy.special import zeta
 from reduset import _validate
 from reduset._types import Array
 from reduset.features.homogeneous_distances import TOTALS, DistanceFrequencies, correlation, kappa
-from reduset.features.projection import VALUES, Grid, along_axis
+from reduset.features.projection import VALUES, Grid, axis_functions
 
 if TYPE_CHECKING:
     from reduset.features.density_features import DensityFeatures
 
-RATIO_STEPS, MAX_LOG_RATIO = 20_000, 40.0  # errors at larger ratios are at most 4Z e^(−20)
+RATIO_STEPS, MAX_LOG_RATIO = 20_000, 40.0  # Errors at larger ratios are at most 4Z e^(−20).
 CENTRES_PER_BANDWIDTH, MIN_CENTRES = 8.0, 256
-FLOOR_FRACTION = 0.1  # of the probability of the density term, for the smallest ratio p̂/p
-DISTANCE_STEPS, MAX_DISTANCE = 400, 12.0  # in kernel widths; beyond, covariances of orthogonal features are below 1e-15
+FLOOR_FRACTION = 0.1  # Fraction of the probability of the density term that bounds the smallest ratio p̂/p.
+DISTANCE_STEPS, MAX_DISTANCE = 400, 12.0  # Kernel widths. Covariances of orthogonal features are below 1e-15 at larger distances.
 
 NAMES = {
     "density": "density estimates",
@@ -51,24 +53,25 @@ NAMES = {
 
 @dataclass(frozen=True)
 class ErrorBound:
-    """A bound on |K(p, q) − z(p̂)·z(q̂)|, as a sum over the approximations.
+    """A bound on the error |K(p, q) − z(p̂)·z(q̂)| of the kernel, as a sum over the approximations.
 
-    With probability ``confidence`` or more over the points of the two bags and the random features, the error is at most ``total``.
-    Kernel values lie between 0 and 1, so a total of 1 or more carries no information.
+    The error is at most ``total`` with probability ``confidence`` or more. The probability is over the points of the two bags and
+    the random features. Kernel values lie between 0 and 1, so a total of 1 or more carries no information.
 
     Attributes
     ----------
     density : float
-        From the density estimates: bias and sampling error of both bags.
+        Error of the density estimates. It includes the bias and the sampling error of both bags.
     quadrature : float
-        From the sums over nodes, which replace integrals.
+        Error of the quadrature. Sums over nodes replace integrals.
     truncation : float
-        From the omitted basis functions.
+        Error of the omitted basis functions.
     frequencies : float
-        From the M frequencies, which replace the measure μ.
+        Error of the frequencies. The M frequencies replace the measure μ.
     random_features : float
-        From the ``n_components`` random Fourier features.
+        Error of the random features. There are ``n_components`` random Fourier features.
     confidence : float
+        Probability of the bound.
     """
 
     density: float
@@ -94,7 +97,7 @@ class ErrorBound:
 
 @dataclass(frozen=True)
 class DensityClass:
-    """The densities that a bound covers, in units of the cube: bounds on their values and derivatives."""
+    """The class of densities of a bound: limits of their values and derivatives, in units of the cube."""
 
     lower: float
     upper: float
@@ -112,7 +115,7 @@ class DensityClass:
         return min(2.0 - self.lower, self.upper)
 
     def largest_square(self, distance: str) -> float:
-        """The largest d²(p, q): κ is convex and homogeneous, so the maximum has the values lower and upper."""
+        """The largest d²(p, q). κ is convex and homogeneous, so the maximum is at the values lower and upper."""
         corner = float(kappa(np.array(self.upper), np.array(self.lower), distance))
         by_ratio = 2 * corner / (self.upper + self.lower)
         by_mass = 2 * corner * (1 - self.lower) / (self.upper - self.lower) if self.upper > self.lower else 0.0
@@ -121,7 +124,7 @@ class DensityClass:
 
 @dataclass(frozen=True)
 class Slopes:
-    """Bounds on the value and the derivatives along an axis of f = ψ(p) − ψ(q), for p and q of a class."""
+    """Bounds on f = ψ(p) − ψ(q) and its derivatives along an axis, for p and q of a class."""
 
     value: float
     first: float
@@ -145,7 +148,8 @@ def slope_total(frequencies: DistanceFrequencies) -> float:
 def frequency_error(distance: str, frequencies: DistanceFrequencies, largest: float) -> float:
     """The largest error of κ from M frequencies, relative to the larger value, for log ratios up to ``largest``.
 
-    2 |Φ_M(t) − Φ(t)| e^(−t/2) on a grid of t, plus the maximum between two grid points by its second derivative.
+    The error is 2 |Φ_M(t) − Φ(t)| e^(−t/2). It is evaluated on a grid of t. A bound on its second derivative covers the points
+    between the grid points.
     """
     if distance == "hellinger":
         return 0.0
@@ -156,20 +160,23 @@ def frequency_error(distance: str, frequencies: DistanceFrequencies, largest: fl
         approximation += weight * np.cos(value * t)
     error = 2 * np.abs(approximation - correlation(t, distance)) * np.exp(-t / 2)
     first, second = (float(frequencies.weights @ frequencies.values**power) for power in (1, 2))
-    bend = 2 * (second + 0.25 + first + 0.5 + 0.5 * TOTALS[distance])  # |Φ'| ≤ ½ and |Φ''| ≤ ¼ for every distance
+    bend = 2 * (second + 0.25 + first + 0.5 + 0.5 * TOTALS[distance])  # |Φ'| ≤ ½ and |Φ''| ≤ ¼ for every distance.
     tail = 4 * TOTALS[distance] * np.exp(-end / 2) if largest > end else 0.0
     return max(float(error.max()) + bend * (end / RATIO_STEPS) ** 2 / 8, float(tail))
 
 
 @dataclass(frozen=True)
 class PeanoConstants:
-    """Of a quadrature rule on [0, 1] that is exact for straight lines.
+    """Peano constants of a quadrature rule on [0, 1] that is exact for straight lines.
 
     Attributes
     ----------
-    discrepancy : sup |K₁|, the error for ∫|g'| ≤ 1
-    first : ∫|K₁|, the error for |g'| ≤ 1
-    second : at least ∫|K₂|, the error for |g''| ≤ 1
+    discrepancy : float
+        The value sup |K₁|. It is the largest error for ∫|g'| ≤ 1.
+    first : float
+        The value ∫|K₁|. It is the largest error for |g'| ≤ 1.
+    second : float
+        An upper bound of ∫|K₂|. The error for |g''| ≤ 1 is at most this.
     """
 
     discrepancy: float
@@ -178,7 +185,10 @@ class PeanoConstants:
 
     @classmethod
     def of(cls, nodes: Array, weights: Array) -> PeanoConstants:
-        """K₁(t) = Σ_{x ≤ t} w − t is linear between nodes, K₂ its integral; ∫|K₂| by Cauchy–Schwarz from ∫K₂², which is exact."""
+        """The constants of a rule. K₁(t) = Σ_{x ≤ t} w − t is linear between nodes, and K₂ is its integral.
+
+        ∫K₂² is exact. Cauchy–Schwarz bounds ∫|K₂| by it.
+        """
         ends = np.concatenate([[0.0], nodes, [1.0]])
         left, right = ends[:-1], ends[1:]
         level = np.append(0.0, np.cumsum(weights))
@@ -193,12 +203,12 @@ class PeanoConstants:
         return cls(float(np.max(np.maximum(np.abs(level - left), np.abs(level - right)))), first, second)
 
     def error(self, first: float, second: float) -> float:
-        """For |g'| ≤ first and |g''| ≤ second."""
+        """The largest error for |g'| ≤ first and |g''| ≤ second."""
         return min(self.first * first, self.second * second if second < inf else inf)
 
 
 def projection_tail(slopes: Slopes, n_basis: int, kind: str, discrepancy: float) -> float:
-    """The largest Σ w |r|² at the nodes of an axis, where r is the part of f outside the span of the basis.
+    """The largest Σ w |r|² at the nodes of an axis. Here r is the part of f outside the span of the basis.
 
     ∫|r|² and ∫|r'|² follow from the coefficients of f'. The sum over nodes differs from ∫|r|² by at most 2·discrepancy·‖r‖·‖r'‖.
     """
@@ -218,18 +228,18 @@ def projection_tail(slopes: Slopes, n_basis: int, kind: str, discrepancy: float)
 
 
 def gram_range(nodes: Grid) -> tuple[float, float]:
-    """The extreme eigenvalues of the products of the basis, integrated on the nodes; 1 and 1 if these integrals are exact."""
+    """The extreme eigenvalues of the Gram matrix of the basis on the nodes. Both are 1 if its integrals are exact."""
     if nodes.kind == VALUES:
         return 1.0, 1.0
     u, w = nodes.axis
-    functions = along_axis(u, nodes.n_basis, nodes.kind)
+    functions = axis_functions(u, nodes.n_basis, nodes.kind)
     values = np.linalg.eigvalsh((functions * w[:, None]).T @ functions)
     low, high = max(float(values[0]), 0.0), float(values[-1])
     return low**nodes.dimension, high**nodes.dimension
 
 
 class KernelMoments:
-    """Integrals over the centre x ∈ [0, 1]ᵈ of the density estimate's kernel w(u, x) at the nodes u, and of its square."""
+    """Integrals of the density estimate's kernel w(u, x), and of its square, over the centre x ∈ [0, 1]ᵈ at the nodes u."""
 
     def __init__(self, nodes: Grid, bandwidth: Array) -> None:
         u, weights = nodes.axis
@@ -246,7 +256,7 @@ class KernelMoments:
             axes.append((tables, float((weights @ values**2).max())))
         self.mean = self._products([tables[0] for tables, _ in axes])
         self.square = self._products([tables[1] for tables, _ in axes])
-        self.peak = float(np.prod([top for _, top in axes]))  # the largest Σ over nodes of weight · w(u, x)²
+        self.peak = float(np.prod([top for _, top in axes]))  # The largest Σ over nodes of weight · w(u, x)².
 
     @staticmethod
     def _products(axes: list[list[Array]]) -> tuple[Array, Array, Array]:
@@ -274,11 +284,11 @@ class KernelMoments:
 def density_distance(
     moments: KernelMoments, densities: DensityClass, n: int, probability: float, mass: float
 ) -> tuple[float, float]:
-    """√Σ (p̂ − p)²/p over the nodes, and the smallest p̂/p there; either is exceeded with at most this probability.
+    """Bounds on √Σ (p̂ − p)²/p over the nodes, and on the smallest p̂/p at a node.
 
-    The bias follows from the smoothness of p. The deviation from the mean is by Bousquet's inequality for norms of means of n
-    independent elements, with a variance in any direction of at most sup Ep̂/p. The smallest ratio is by Bernstein's inequality at
-    every node.
+    The probability that either bound fails is at most ``probability``. The bias follows from the smoothness of p. Bousquet's
+    inequality for norms of means of n independent elements bounds the deviation from the mean. The variance in any direction is at
+    most sup Ep̂/p. Bernstein's inequality at every node bounds the smallest ratio.
     """
     low, weights = densities.lower, moments.weights
     zero, square = moments.mean[0], moments.square[0]
@@ -296,11 +306,12 @@ def density_distance(
 
 
 def random_feature_error(length: int, count: int, orthogonal: bool, max_distance: float, probability: float) -> float:
-    """The error of ``count`` random Fourier features of a Gaussian up to a distance, exceeded with this probability.
+    """A bound on the error of ``count`` random Fourier features of a Gaussian up to a distance.
 
-    The minimum of Hoeffding's, Bernstein's and Chebyshev's bounds over independent blocks of features: single ones, or ``length``
-    orthogonal ones. The variance is exact: a feature has ½(1 − e^(−r²))², and two orthogonal ones have the covariance
-    ₁F₁(m; m/2; −r²/2) − e^(−r²) for vectors of m numbers and a distance of r kernel widths.
+    The error exceeds the bound with at most this probability. It is the minimum of Hoeffding's, Bernstein's and Chebyshev's bounds
+    over independent blocks of features. A block is a single feature, or ``length`` orthogonal features. The variance is exact, for
+    vectors of m numbers and a distance of r kernel widths. A feature has the variance ½(1 − e^(−r²))². Two orthogonal features have
+    the covariance ₁F₁(m; m/2; −r²/2) − e^(−r²).
     """
     block = min(length, count) if orthogonal else 1
     sizes = np.array([block] * (count // block) + [count % block])
@@ -317,7 +328,10 @@ def random_feature_error(length: int, count: int, orthogonal: bool, max_distance
 
 
 def orthogonal_covariance(length: int, r: Array) -> Array:
-    """Of cos(ω·a) and cos(ω'·a) for orthogonal ω and ω' with normal lengths, |a| = r: e^(−r²/2) ₁F₁(−m/2; m/2; r²/2) − e^(−r²)."""
+    """The covariance of cos(ω·a) and cos(ω'·a) for orthogonal ω and ω' with lengths as of normal vectors, and |a| = r.
+
+    It is e^(−r²/2) ₁F₁(−m/2; m/2; r²/2) − e^(−r²).
+    """
     x = r**2 / 2
     total, term, k = np.ones_like(x), np.ones_like(x), 0
     while np.max(np.abs(term)) > 1e-18 and (k < length or k < 4 * np.max(x) + 40):
@@ -331,7 +345,7 @@ def error_bound(features: DensityFeatures, n_samples: Any, densities: DensityCla
     """The bound for fitted features with one density on a grid, and bags of ``n_samples`` points."""
     counts = tuple(n_samples) if isinstance(n_samples, Sequence) else (n_samples, n_samples)
     if len(counts) != 2:
-        raise ValueError(f"n_samples must be a number of points or two of them, got {n_samples!r}; use (500, 800)")
+        raise ValueError(f"n_samples must be one or two numbers of points, got {n_samples!r}; use (500, 800)")
     counts = tuple(_validate.whole(n, "n_samples", 2) for n in counts)
     nodes = _grid(features)
     distance, frequencies, width = features.distance, features.frequencies_, features.kernel_width_
@@ -357,16 +371,16 @@ def error_bound(features: DensityFeatures, n_samples: Any, densities: DensityCla
     mass = 1 + d * rule.error(densities.gradient, densities.curvature)
     moments = KernelMoments(nodes, features.views_[0].bandwidth)
     probability = (1 - confidence) / 2
-    moved = 0.0
+    density_change = 0.0
     for n in counts:
         root, floor = density_distance(moments, densities, n, probability / 2, mass)
         square = 4 * slope_total(frequencies) * (root / (1 + sqrt(floor))) ** 2
-        if distance == "tv":  # κ_M ≤ |a − b| + the error of κ_M
+        if distance == "tv":  # κ_M is at most |a − b| plus its own error.
             square = min(square, root * sqrt(mass) + frequency_error(distance, frequencies, inf) * (1 + mass))
-        moved += sqrt(high * square)
-    max_distance = sqrt(high * largest) + moved
+        density_change += sqrt(high * square)
+    max_distance = sqrt(high * largest) + density_change
     return ErrorBound(
-        density=min(moved / (width * sqrt(e)), kernel_change(moved * (2 * max_distance - moved)), 1.0),
+        density=min(density_change / (width * sqrt(e)), kernel_change(density_change * (2 * max_distance - density_change)), 1.0),
         quadrature=kernel_change(by_nodes),
         truncation=kernel_change(by_basis),
         frequencies=kernel_change(by_frequencies),
@@ -378,11 +392,11 @@ def error_bound(features: DensityFeatures, n_samples: Any, densities: DensityCla
 
 
 def _grid(features: DensityFeatures) -> Grid:
-    """The nodes of fitted features that the bound covers."""
+    """The grid of the fitted features. Other kinds of features raise `ValueError`, because they have no bound."""
     if features.output == "distance":
         raise ValueError("output must be 'features' for an error bound, got 'distance', which has no kernel width")
     if len(features.views_) > 1:
-        raise ValueError("marginals must be False for an error bound; fit one column at a time for the bound of each")
+        raise ValueError("marginals must be False for an error bound, got True; fit each column separately")
     nodes = features.views_[0].nodes
     if not isinstance(nodes, Grid):
         raise ValueError(

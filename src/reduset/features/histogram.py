@@ -1,9 +1,9 @@
 """HistogramFeatures: homogeneous distances between histograms, embedded bin by bin (Vedaldi & Zisserman 2010; Vempati et al. 2010).
 
-    d²(p, q) = Σ_b κ(p_b, q_b),   exp(−d²(p, q)/(2σ²)) ≈ z(A(p))·z(A(q)),   A(p) the feature map of the proportions p_b of bins b
+    d²(p, q) = Σ_b κ(p_b, q_b),   exp(−d²(p, q)/(2σ²)) ≈ z(A(p))·z(A(q))
 
-`homogeneous_distances` defines κ and its feature map. O(n·d + F·bins·D) a bag for F = 2M functions and D components. Empty bins
-cost nothing before the last step.
+A(p) is the feature map of the proportions p_b of the bins b. `homogeneous_distances` defines κ and its feature map. A bag costs
+O(n·d + F·bins·D) for F = 2M functions and D components. Empty bins have no cost before the last step.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from reduset import _validate
 from reduset._types import Array
 from reduset._validate import seeded
 from reduset.features.embedding import CubeEmbedding
-from reduset.features.homogeneous_distances import DISTANCES, MAX_PLACED, feature_map, placed
+from reduset.features.homogeneous_distances import DISTANCES, MAX_OPTIMAL_FREQUENCIES, feature_map, optimal_frequencies
 from reduset.features.merging import WeightedBag
 
 MAX_BINS = 10**6
@@ -25,34 +25,38 @@ MAX_BINS = 10**6
 @seeded
 @dataclass(eq=False, repr=False, kw_only=True)
 class HistogramFeatures(CubeEmbedding):
-    """Features of bags whose inner products are a Gaussian kernel of a distance between the bags' histograms.
+    """Features of bags for linear models. Their inner products approximate a Gaussian kernel of a distance between histograms.
 
     Parameters
     ----------
     distance : "js", "chi2", "hellinger", "tv" or "l2"
-        d² is the Jensen–Shannon divergence, ½ Σ (p − q)²/(p + q), the squared Hellinger distance, Σ |p − q| or Σ (p − q)².
+        Distance d between two histograms p and q. "js": d² is the Jensen–Shannon divergence. "chi2": ½ Σ (p − q)²/(p + q).
+        "hellinger": the squared Hellinger distance. "tv": Σ |p − q|. "l2": Σ (p − q)².
     n_bins : int
         Bins along each axis of the box of the training points.
     n_frequencies : int
-        M, of the feature map of "js", "chi2" and "tv", placed for the best approximation.
+        Number M of frequencies in the feature map of "js", "chi2" and "tv". They minimise the approximation error.
     margin : float
-        The distance from the training points to each face of the box, relative to their range.
+        Distance from the training points to each face of the box, relative to their range.
     outside : "clip" or "refuse"
-        Whether later points outside of the box are moved to its faces or raise an error.
+        "clip" moves later points outside the box to its faces. "refuse" raises `ValueError`.
     marginals : bool
-        One histogram per column instead of a joint one: d² is then the sum over columns. For many columns.
+        Use one histogram per column instead of a joint histogram. Then d² is the sum over columns. Use it for many columns.
     orthogonal : bool
         Whether the random Fourier features are orthogonal.
-    n_components, kernel_width, output, group, n_jobs, progress, random_state : as of `DensityFeatures`
+    n_components, kernel_width, output, group, n_jobs, progress, random_state
+        As in `DensityFeatures`.
 
     Attributes
     ----------
     cube_ : CubeScaler
         ``low`` and ``width`` of the box that is mapped to [0, 1]ᵈ.
-    n_bins_ : int, the total
-    kernel_width_ : float, NaN for ``output="distance"``
+    n_bins_ : int
+        Total number of bins.
+    kernel_width_ : float
+        Width of the Gaussian kernel. It is NaN for ``output="distance"``.
     frequencies_ : DistanceFrequencies or None
-        With ``values`` and ``weights``.
+        Frequencies λ as ``values``, with their ``weights``.
     n_features_in_ : int
 
     Examples
@@ -76,8 +80,8 @@ class HistogramFeatures(CubeEmbedding):
 
     def _learn(self, bags: list[WeightedBag], counts: list[int], rng: np.random.Generator) -> None:
         distance = _validate.one_of(self.distance, "distance", DISTANCES)
-        count = _validate.whole(self.n_frequencies, "n_frequencies", 1, MAX_PLACED)
-        self.frequencies_ = None if distance == "l2" else placed(distance, count)
+        count = _validate.whole(self.n_frequencies, "n_frequencies", 1, MAX_OPTIMAL_FREQUENCIES)
+        self.frequencies_ = None if distance == "l2" else optimal_frequencies(distance, count)
         self.n_bins_ = self._total_bins()
         self._functions = feature_map(np.zeros(1), self.distance, self.frequencies_).shape[1]
         self._learn_cube(bags)
@@ -104,13 +108,16 @@ class HistogramFeatures(CubeEmbedding):
     def _fill(self, bags: list[WeightedBag], first: int, last: int, out: Array) -> None:
         for k in range(first, last):
             proportions = histogram(bags[k], self.n_bins, self.marginals)
-            occupied = np.flatnonzero(proportions)  # an empty bin is mapped to 0
+            occupied = np.flatnonzero(proportions)  # The feature map of an empty bin is 0.
             features = feature_map(proportions[occupied], self.distance, self.frequencies_)
             out[k - first].reshape(self.n_bins_, self._functions)[occupied] = features
 
 
 def histogram(bag: WeightedBag, n_bins: int, marginals: bool) -> Array:
-    """The proportions of a bag's points in bins of the unit cube: (n_binsᵈ,) with the last axis varying fastest, or (d·n_bins,)."""
+    """The proportions of a bag's points in bins of the unit cube.
+
+    The shape is (n_binsᵈ,), and the last axis varies fastest. With ``marginals`` it is (d·n_bins,).
+    """
     n, d = bag.points.shape
     cells = np.minimum((bag.points * n_bins).astype(np.intp), n_bins - 1)
     if marginals:
@@ -118,4 +125,4 @@ def histogram(bag: WeightedBag, n_bins: int, marginals: bool) -> Array:
         sums = np.bincount(cells.ravel(), None if bag.weights is None else np.repeat(bag.weights, d), d * n_bins)
     else:
         sums = np.bincount(np.ravel_multi_index(tuple(cells.T), (n_bins,) * d), bag.weights, n_bins**d)
-    return sums / n if bag.weights is None else np.maximum(sums, 0.0)  # weights may be negative
+    return sums / n if bag.weights is None else np.maximum(sums, 0.0)  # Weights may be negative.

@@ -8,13 +8,16 @@
     "chi2"       χ²                ½ (a − b)²/(a + b)                    μ = dλ/cosh(πλ),           Z = ½
     "l2"         (a − b)²: the map is the density itself
 
-(Table 1 of the paper prints other constants for "js" and "tv", for which κ(a, 0) = Z·a does not hold. "chi2" is due to Vedaldi &
-Zisserman 2010; its Φ below is 1/(2 cosh(t/2)).)
+Table 1 of the paper prints other constants for "js" and "tv", for which κ(a, 0) = Z·a does not hold. "chi2" is due to Vedaldi &
+Zisserman 2010. Its Φ below is 1/(2 cosh(t/2)).
 
-M frequencies λ with weights approximate μ. With Φ(t) = ∫ cos(λt) dμ and the log ratio t = log a/b, κ(a, b) = Z(a + b) − 2√(ab)
-Φ(t), where √(ab) is e^(−|t|/2) of the larger value. Placed frequencies minimise the mean square error of κ over t. Five of them
-have an error of at most 3e-5 of the larger value for "js", 3e-4 for "chi2", and 0.09 for "tv", where κ has an edge. Five
-frequencies drawn from μ, as in the paper, have errors of 0.03, 0.06 and 0.4.
+M frequencies λ with weights approximate μ. Let Φ(t) = ∫ cos(λt) dμ, with the log ratio t = log a/b. Then κ(a, b) = Z(a + b) −
+2√(ab) Φ(t). Here √(ab) equals e^(−|t|/2) times the larger value. Optimal frequencies (``frequencies="placed"``) minimise the mean
+square error of κ over t. The largest errors of five frequencies, relative to the larger value, are:
+
+    frequencies                  "js"    "chi2"   "tv", where κ has an edge
+    optimal                      3e-5    3e-4     0.09
+    drawn from μ (the paper)     0.03    0.06     0.4
 """
 
 from __future__ import annotations
@@ -29,8 +32,8 @@ from reduset._types import Array
 
 DISTANCES = ("chi2", "hellinger", "js", "l2", "tv")
 TOTALS = {"chi2": 0.5, "js": 0.5 * np.log(2.0), "hellinger": 0.5, "tv": 1.0}
-MAX_PLACED = 20
-MAX_FREQUENCY = 8.0  # larger frequencies have less than 1e-12 of the measure of "js"
+MAX_OPTIMAL_FREQUENCIES = 20
+MAX_FREQUENCY = 8.0  # Larger frequencies have less than 1e-12 of the measure of "js".
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,7 @@ class DistanceFrequencies:
 
 
 def kappa(a: Array, b: Array, distance: str) -> Array:
-    """κ(a, b) of values of densities, in closed form."""
+    """κ(a, b) of density values, in closed form."""
     a, b = np.asarray(a, np.float64), np.asarray(b, np.float64)
     if distance == "tv":
         return np.abs(a - b)
@@ -59,7 +62,7 @@ def kappa(a: Array, b: Array, distance: str) -> Array:
 
 
 def measure(values: Array, distance: str) -> Array:
-    """The density of μ at frequencies λ, of "chi2", "js" and "tv"."""
+    """The density of μ at frequencies λ, for "chi2", "js" and "tv"."""
     if distance == "chi2":
         return 1.0 / np.cosh(np.pi * values)
     if distance == "js":
@@ -74,29 +77,29 @@ def correlation(t: Array, distance: str) -> Array:
     t = np.abs(t)
     if distance == "chi2":
         return np.exp(-t / 2) / (1 + np.exp(-t))
-    # κ at a = e^(t/2), b = e^(−t/2), without cancellation for large t
+    # This is κ at a = e^(t/2), b = e^(−t/2), without cancellation for large t.
     return 0.25 * (np.exp(t / 2) * np.log1p(np.exp(-t)) + np.exp(-t / 2) * (t + np.log1p(np.exp(-t))))
 
 
 @cache
-def placed(distance: str, count: int) -> DistanceFrequencies:
-    """``count`` frequencies that approximate μ best, from the solution with one fewer; "hellinger" needs only 0."""
+def optimal_frequencies(distance: str, count: int) -> DistanceFrequencies:
+    """The ``count`` frequencies that approximate μ best. The start is the solution with one fewer. "hellinger" needs only λ = 0."""
     if distance == "hellinger":
         return DistanceFrequencies(np.zeros(1), np.array([0.5]))
     total = TOTALS[distance]
     if count == 1:
-        return _optimised(distance, np.array([0.4]), np.array([total]))
-    fewer = placed(distance, count - 1)
-    # the new one is slightly further from the last than that from its neighbour: from further away it would not converge
+        return _fit_frequencies(distance, np.array([0.4]), np.array([total]))
+    fewer = optimal_frequencies(distance, count - 1)
+    # The new frequency starts 1.05 times the last spacing above the last one. From a larger distance it would not converge.
     new = fewer.values[-1] + 1.05 * np.diff(fewer.values, prepend=0.0)[-1]
     values = np.append(fewer.values * count / (count + 0.5), new)
-    return _optimised(distance, values, np.append(fewer.weights, 0.5 * fewer.weights[-1]))
+    return _fit_frequencies(distance, values, np.append(fewer.weights, 0.5 * fewer.weights[-1]))
 
 
-def drawn(distance: str, count: int, rng: np.random.Generator) -> DistanceFrequencies:
+def random_frequencies(distance: str, count: int, rng: np.random.Generator) -> DistanceFrequencies:
     """``count`` frequencies drawn from μ, with equal weights."""
     if distance == "hellinger":
-        return placed(distance, 1)
+        return optimal_frequencies(distance, 1)
     uniform = rng.uniform(size=count)
     if distance == "tv":
         values = np.tan(np.pi / 2 * uniform) / 2
@@ -110,10 +113,10 @@ def drawn(distance: str, count: int, rng: np.random.Generator) -> DistanceFreque
     return DistanceFrequencies(values, np.full(count, TOTALS[distance] / count))
 
 
-def _optimised(distance: str, values: Array, weights: Array) -> DistanceFrequencies:
-    """Frequencies and weights that minimise the squared error of Φ(t) e^(−t/2); weights always sum to Z."""
+def _fit_frequencies(distance: str, values: Array, weights: Array) -> DistanceFrequencies:
+    """Frequencies and weights that minimise the squared error of Φ(t) e^(−t/2). The weights always sum to Z."""
     count, total = len(values), TOTALS[distance]
-    t = 40.0 * np.linspace(0.0, 1.0, 800) ** 2  # densest at the edge of "tv"
+    t = 40.0 * np.linspace(0.0, 1.0, 800) ** 2  # The grid is densest at the edge of "tv".
     scale = np.exp(-t / 2) * np.sqrt(np.gradient(t))
     target = scale * correlation(t, distance)
 
@@ -122,7 +125,7 @@ def _optimised(distance: str, values: Array, weights: Array) -> DistanceFrequenc
         return steps, np.cumsum(steps), total * proportions / proportions.sum()
 
     angles, cosines = np.empty((len(t), count)), np.empty((len(t), count))
-    cached = np.full(2 * count, np.nan)  # the Jacobian is evaluated where the residual was
+    cached = np.full(2 * count, np.nan)  # The Jacobian follows the residual at the same point, and reuses its cosines.
 
     def update_cosines(v: Array, values: Array) -> None:
         if not np.array_equal(v, cached):
@@ -152,7 +155,7 @@ def _optimised(distance: str, values: Array, weights: Array) -> DistanceFrequenc
 
 
 def feature_map(p: Array, distance: str, frequencies: DistanceFrequencies | None) -> Array:
-    """(…, F) feature map of densities p ≥ 0, with squared distances κ; F = 2M, or 1 if the only λ is 0."""
+    """(…, F) feature map of densities p ≥ 0, with squared distances κ. F is 2M, or 1 if the only λ is 0."""
     if distance == "l2" or frequencies is None:
         return p[..., None]
     roots = np.sqrt(frequencies.weights)
@@ -160,7 +163,7 @@ def feature_map(p: Array, distance: str, frequencies: DistanceFrequencies | None
     if not frequencies.values.any():
         return root[..., None] * roots
     logs = np.log(np.maximum(p, np.finfo(np.float64).tiny))
-    # the functions are the first axis in memory, for long loops over p, and the last axis of the result
+    # The functions are the first axis in memory, for long loops over p. They are the last axis of the result.
     out = np.empty((2, len(roots), *p.shape))
     angles = np.multiply.outer(frequencies.values, logs)
     np.cos(angles, out=out[0])

@@ -2,9 +2,9 @@
 
     z̄(p) = 1/n Σᵢ z(xᵢ),   ‖z̄(p) − z̄(q)‖ ≈ MMD(p, q),   exp(−MMD²(p, q)/(2σ²)) ≈ z'(z̄(p))·z'(z̄(q))
 
-The kernel is due to Muandet et al. 2012. z are features of the Gaussian exp(−‖x − y‖²/(2h²)) between points, z' features of the
-Gaussian of width σ between the means z̄. O(n·d·C + C·D) a bag for C point components and D components, with memory for the result
-and one block per thread.
+The kernel is due to Muandet et al. 2012. The features z approximate the Gaussian exp(−‖x − y‖²/(2h²)) between points. The features
+z' approximate the Gaussian of width σ between the means z̄. A bag costs O(n·d·C + C·D) for C point components and D components. The
+memory holds the result and one block per thread.
 """
 
 from __future__ import annotations
@@ -18,35 +18,37 @@ from reduset._engine import Frame, fourier_sums, single_threaded_blas
 from reduset._types import Array, BandwidthLike
 from reduset._validate import seeded
 from reduset.cohort import pool
-from reduset.features.embedding import Embedding, even, unit_frequencies
+from reduset.features.embedding import Embedding, even_count, unit_frequencies
 from reduset.features.merging import WeightedBag
 from reduset.kernels import Gaussian
 
-LARGE_BAG = 1 << 17  # points; all threads share larger bags
+LARGE_BAG = 1 << 17  # Points. All threads work together on larger bags.
 
 
 @seeded
 @dataclass(eq=False, repr=False, kw_only=True)
 class MeanMapFeatures(Embedding):
-    """Features of bags whose inner products are a Gaussian kernel of their maximum mean discrepancy.
+    """Features of bags for linear models. Their inner products approximate a Gaussian kernel of the maximum mean discrepancy.
 
     Parameters
     ----------
     n_point_components : int
-        Random Fourier features of the points, an even number.
+        Number of random Fourier features of the points, an even number.
     bandwidth : float or name of a rule of `reduset.bandwidth`
-        h of the Gaussian between points. A rule uses the points of all bags, or a sample of each, with the same weight for each
-        bag.
+        Bandwidth h of the Gaussian between points. A rule uses the points of all bags, or a sample of each bag. Each bag has the
+        same weight.
     output : "features" or "distance"
         "distance" returns the mean vectors, (N, n_point_components). Their Euclidean distances approximate the MMD.
     orthogonal : bool
         Whether both sets of random Fourier features are orthogonal.
-    n_components, kernel_width, group, n_jobs, progress, random_state : as of `DensityFeatures`
+    n_components, kernel_width, group, n_jobs, progress, random_state
+        As in `DensityFeatures`.
 
     Attributes
     ----------
     bandwidth_ : float
-    kernel_width_ : float, NaN for ``output="distance"``
+    kernel_width_ : float
+        Width of the Gaussian kernel. It is NaN for ``output="distance"``.
     n_features_in_ : int
 
     Examples
@@ -70,12 +72,12 @@ class MeanMapFeatures(Embedding):
 
     def _learn(self, bags: list[WeightedBag], counts: list[int], rng: np.random.Generator) -> None:
         kernel = Gaussian(self.bandwidth)
-        count = even(self.n_point_components, "n_point_components")
+        count = even_count(self.n_point_components, "n_point_components")
         pooled = pool([bag.points for bag in bags], Gaussian(1.0), rng)
         self.bandwidth_ = kernel.resolve(pooled.atoms, pooled.weights).width
         self._frame = Frame.around(pooled.atoms, 1 / self.bandwidth_)
         orthogonal = _validate.flag(self.orthogonal, "orthogonal")
-        with single_threaded_blas():  # many small factors, which threads would slow down
+        with single_threaded_blas():  # Threads would slow down many small factorisations.
             self._point_frequencies = np.ascontiguousarray(unit_frequencies(self.n_features_in_, count // 2, orthogonal, rng).T)
 
     @property
@@ -92,7 +94,7 @@ class MeanMapFeatures(Embedding):
 
 
 def mean_feature(bag: WeightedBag, frame: Frame, frequencies: Array) -> Array:
-    """(2s,) sines, then cosines of the mean random Fourier feature, of (s, d) frequencies in the frame's coordinates."""
+    """(2s,) mean random Fourier features, sines then cosines, for (s, d) frequencies in the frame's coordinates."""
     weights = np.broadcast_to(1 / len(bag), len(bag)) if bag.weights is None else bag.weights
     sums = fourier_sums(bag.points, weights, frequencies, frame, in_turn=len(bag) < LARGE_BAG)[:, 0]
     return np.concatenate([sums.imag, sums.real]) / np.sqrt(len(frequencies))

@@ -1,10 +1,13 @@
 """Merging the points of large bags before their density is evaluated: the points of a cell become one point at their mean.
 
-Cells are boxes with sides of some bandwidths. A point that moves to the mean of its cell changes the density by the spread within
-cells, in second order. Kernels of variance h² plus that spread, for each axis, keep the mean and the variance of every column. The
-remaining error is the covariance of columns within cells, which mostly averages out, and terms of fourth order. With sides of 1.4
-bandwidths, distances between bags of 10⁵ points in five dimensions change by less than 1 %. O(n log n) a bag. The density then
-costs O(cells·nodes) instead of O(n·nodes), in single precision, whose error is far smaller than the effect of the cells.
+Cells are boxes with sides of at most 1.4 bandwidths. Moving points to the mean of their cell changes the density by the spread
+within cells, in second order. For each axis, the kernel therefore gets the variance h² plus that spread. This keeps the mean and
+the variance of every column. The remaining error has two parts. The covariance of columns within cells mostly averages out, and the
+other terms are of fourth order. With sides of 1.4 bandwidths, distances between bags of 10⁵ points in five dimensions change by
+less than 1 %.
+
+Merging costs O(n log n) a bag. The density then costs O(cells·nodes) instead of O(n·nodes), in single precision. The rounding error
+of single precision is below the error of the cells.
 """
 
 from __future__ import annotations
@@ -18,9 +21,9 @@ from reduset.kernels import Gaussian
 from reduset.mean import KernelMean
 
 SIDE, SIDE_DIVISOR, ROUNDS = 1.4, 1.4, 3
-MIN_POINTS_PER_CELL = 3  # on average; fewer do not pay
+MIN_POINTS_PER_CELL = 3  # On average. With fewer points, merging saves too little time.
 TEST_POINTS = 64
-MAX_CELLS = 2.0**62  # that int64 can number; such a fine grid would merge nothing
+MAX_CELLS = 2.0**62  # An int64 can number these cells. A finer grid would merge no points.
 
 
 @dataclass(frozen=True)
@@ -30,8 +33,10 @@ class WeightedBag:
     Attributes
     ----------
     points : (n, d)
-    weights : (n,) summing to 1, or None for equal ones
-    spread : (d,) variance of the kernels beyond the bandwidth
+    weights : (n,) or None
+        Weights with the sum 1. None means equal weights.
+    spread : (d,) or None
+        Variance that is added to the squared bandwidth of the kernels.
     """
 
     points: Floats
@@ -46,19 +51,20 @@ class WeightedBag:
         """Whether no weight is negative."""
         return self.weights is None or bool(self.weights.min() >= 0)
 
-    def widened(self, bandwidth: Array) -> Array:
-        """The bandwidth of the kernels."""
+    def kernel_bandwidth(self, bandwidth: Array) -> Array:
+        """(d,) bandwidth of the kernels, including the spread."""
         return bandwidth if self.spread is None else np.sqrt(bandwidth**2 + self.spread)
 
-    def only(self, columns: slice) -> WeightedBag:
-        """The bag in some of its columns."""
+    def select_columns(self, columns: slice) -> WeightedBag:
+        """The bag restricted to these columns."""
         return WeightedBag(self.points[:, columns], self.weights, None if self.spread is None else self.spread[columns])
 
 
-def merged(bag: WeightedBag, bandwidth: Array, tol: float) -> WeightedBag:
-    """The bag in cells, as coarse as ``tol`` permits; the bag itself if that saves little.
+def merge_points(bag: WeightedBag, bandwidth: Array, tol: float) -> WeightedBag:
+    """The bag in the largest cells within ``tol``. Returns the bag itself if merging would save little.
 
-    The error is measured: the root mean square of the difference of densities at 64 points of the bag, relative to the density.
+    The error is measured at 64 points of the bag. It is the root mean square of the difference of densities, relative to the
+    density.
     """
     n = len(bag)
     points = bag.points[:: max(n // TEST_POINTS, 1)][:TEST_POINTS]
@@ -75,15 +81,15 @@ def merged(bag: WeightedBag, bandwidth: Array, tol: float) -> WeightedBag:
 
 
 def density_at(bag: WeightedBag, bandwidth: Array, points: Floats, precision: Precision = "auto") -> Array:
-    """Values of the bag's density estimate at some points, by kernel sums."""
-    width = bag.widened(bandwidth)
+    """Values of the bag's density estimate at ``points``, by kernel sums."""
+    width = bag.kernel_bandwidth(bandwidth)
     weights = np.broadcast_to(1 / len(bag), len(bag)) if bag.weights is None else bag.weights
     mean = KernelMean(bag.points / width, weights, Gaussian(1.0, normalized=True))
     return np.asarray(mean(points / width, precision)) / float(np.prod(width))
 
 
 def _cells(bag: WeightedBag, sides: Array) -> WeightedBag:
-    """One point per cell, at the mean of its points; points of weight 0 are omitted."""
+    """One point per cell, at the mean of its points. Points of weight 0 are omitted."""
     points, weights = bag.points, bag.weights
     if weights is not None and weights.min() == 0:
         points, weights = points[weights > 0], weights[weights > 0]
@@ -94,7 +100,8 @@ def _cells(bag: WeightedBag, sides: Array) -> WeightedBag:
     _, cell = np.unique(key, return_inverse=True)
     masses: Array = np.bincount(cell, weights).astype(np.float64)
     means = np.stack([np.bincount(cell, x if weights is None else weights * x) for x in points.T], axis=1) / masses[:, None]
-    # Σ w (x − mean)² as Σ w x² − Σ m mean²: coordinates lie in [0, 1], and cells are not much finer than 1/1000
+    # Σ w (x − mean)² is computed as Σ w x² − Σ m mean². Cancellation is mild: coordinates lie in [0, 1], and cells are not
+    # much finer than 1/1000.
     squares = np.einsum("ij,ij->j", points, points) if weights is None else np.einsum("i,ij,ij->j", weights, points, points)
     spread = np.maximum(squares - masses @ means**2, 0.0)
     if weights is None:

@@ -2,14 +2,14 @@
 
     K(p, q) = exp(−D(p, q)/(2σ²)),   D(p, q) = max(0, ½ D(p‖q) + ½ D(q‖p))
 
-The divergence replaces a squared distance, as in Sutherland et al. 2016. N² pairs of bags cost O(N²·n·log n + N³), while features
-of bags are linear in N. Memory O(N²), and the points, which later bags are compared with.
+The divergence replaces a squared distance, as in Sutherland et al. 2016. N² pairs of bags cost O(N²·n·log n + N³). The cost of
+features of bags is linear in N instead. The memory is O(N²) and the points, which are needed to compare later bags.
 
-**Divergences** (Wang, Kulkarni & Verdú 2009; Póczos & Schneider 2011). Let x₁, …, xₙ be drawn from p and y₁, …, yₘ from q, in d
-dimensions. ρᵢ is the distance of xᵢ to its k-th neighbour among the other x, νᵢ to its k-th among the y. The ball of radius ρᵢ
-holds (n−1)·c·ρᵢᵈ·p(xᵢ) expected points, with the volume c of the unit ball. At the k-th neighbour this is a Γ(k) variable for large
-n, and so is m·c·νᵢᵈ·q(xᵢ). In the mean of log(νᵈ/ρᵈ) the two logarithms of Γ variables cancel. In the mean of a power they leave a
-known factor:
+**Divergences** (Wang, Kulkarni & Verdú 2009; Póczos & Schneider 2011). Let the points xᵢ, i = 1, …, n, be drawn from p in d
+dimensions, and the points yⱼ, j = 1, …, m, from q. The distance ρᵢ is from xᵢ to its k-th neighbour among the other x. The distance
+νᵢ is to its k-th neighbour among the y. The expected number of points in the ball of radius ρᵢ is (n−1)·c·ρᵢᵈ·p(xᵢ), with the
+volume c of the unit ball. At the k-th neighbour this is a Γ(k) variable for large n, and so is m·c·νᵢᵈ·q(xᵢ). In the mean of
+log(νᵈ/ρᵈ), the two logarithms of Γ variables cancel. In the mean of a power, they leave a known factor:
 
     "kl"        ∫ p log p/q  ≈  d/n Σ log νᵢ/ρᵢ + log m/(n−1)
     affinity    ∫ pᵅ q¹⁻ᵅ    ≈  B/n Σ ((n−1) ρᵢᵈ/(m νᵢᵈ))¹⁻ᵅ,   B = Γ(k)²/(Γ(k−α+1) Γ(k+α−1)),   0 < α < k + 1
@@ -20,13 +20,15 @@ Each sample has one k-d tree. A pair costs O(n log m) in few dimensions, and up 
 
 **Correction.** K is indefinite. A rule makes it positive semidefinite, also for later rows (Chen et al. 2009):
 
-    K = U Λ Uᵀ,   P = U M Uᵀ,   K' = P K,   and a row k of similarities of a new object to the training ones becomes P k
+    K = U Λ Uᵀ,   P = U M Uᵀ,   K' = P K
 
     "clip"   M = 1 if λ > 0, and 0 otherwise: the nearest positive semidefinite matrix
     "flip"   M = sign λ
-    "shift"  K' = K + s I with s = −min λ (0 if no λ is negative). Rows of new objects are unchanged; rows of training objects get s
+    "shift"  K' = K + s I with s = −min λ (0 if no λ is negative)
 
-A training object therefore gets its fitted row of K'. O(N³) once, O(N²) a row.
+A row k of similarities of a new object to the training objects becomes P k. With "shift", rows of new objects are unchanged, and s
+is added to the diagonal entry of training objects. A training object therefore gets its fitted row of K'. The cost is O(N³) once,
+and O(N²) a row.
 """
 
 from __future__ import annotations
@@ -61,11 +63,17 @@ class NeighbourIndex:
 
     Attributes
     ----------
-    points : (n, d), in a canonical order
-    log_radii : (n,) log ρ, for a fixed k
-    smallest : the smallest positive ρ, which replaces distances of 0
-    replaced : the number of ρ that were 0
-    key : a hash of the points
+    points : (n, d)
+        Points in a canonical order.
+    tree : cKDTree
+    log_radii : (n,)
+        Values log ρ for a fixed k.
+    smallest : float
+        Smallest positive ρ. It replaces distances of 0.
+    replaced : int
+        Number of distances ρ that were 0.
+    key : bytes
+        Hash of the points.
     """
 
     points: Array
@@ -78,7 +86,7 @@ class NeighbourIndex:
     @classmethod
     def of(cls, bag: Floats, k: int, title: str) -> NeighbourIndex:
         """Build the tree. A bag with fewer than k + 1 different points raises ValueError."""
-        points = bag.astype(np.float64) + 0.0  # −0 and 0 are one number with different bytes
+        points = bag.astype(np.float64) + 0.0  # −0 and 0 are equal, but their bytes differ.
         points = np.ascontiguousarray(points[np.lexsort(points.T[::-1])])
         distinct = np.append(True, (np.diff(points, axis=0) != 0).any(axis=1))
         if distinct.sum() <= k:
@@ -87,22 +95,22 @@ class NeighbourIndex:
                 "smaller n_neighbors, or omit the bag"
             )
         tree = cKDTree(points)
-        radii = kth(tree, points, k + 1)  # the first is the point itself
+        radii = kth_distances(tree, points, k + 1)  # The first neighbour is the point itself.
         zero = radii == 0
         unique = points[distinct]
-        smallest = float((kth(cKDTree(unique), unique, k + 1) if zero.all() else radii[~zero]).min())
+        smallest = float((kth_distances(cKDTree(unique), unique, k + 1) if zero.all() else radii[~zero]).min())
         key = hashlib.blake2b(points.tobytes()).digest()
         return cls(points, tree, np.log(np.where(zero, smallest, radii)), smallest, int(zero.sum()), key)
 
 
-def kth(tree: cKDTree, points: Array, k: int) -> Array:
+def kth_distances(tree: cKDTree, points: Array, k: int) -> Array:
     """(n,) distances to the k-th nearest point of the tree."""
     return np.asarray(tree.query(points, k=[k])[0])[:, 0]
 
 
 @dataclass(frozen=True)
 class DivergenceEstimator:
-    """A k-nearest-neighbour estimator of a divergence; ``alpha`` is a parameter of "renyi"."""
+    """A k-nearest-neighbour estimator of a divergence. ``alpha`` is the order of "renyi"."""
 
     divergence: str
     k: int
@@ -111,7 +119,7 @@ class DivergenceEstimator:
     def directed(
         self, first: Sequence[NeighbourIndex], second: Sequence[NeighbourIndex], report: Report, threads: int | None = None
     ) -> tuple[Array, NDArray[np.int32]]:
-        """(M, N) divergences of the first from the second, and the numbers of distances between two bags that were 0."""
+        """(M, N) divergences of the first bags from the second, and the numbers of zero distances between two bags."""
         points = np.concatenate([sample.points for sample in first])
         log_radii = np.concatenate([sample.log_radii for sample in first])
         sizes = np.array([len(sample.points) for sample in first])
@@ -123,7 +131,7 @@ class DivergenceEstimator:
         def query(j: int) -> None:
             for a, b in cuts:
                 rows = slice(starts[a], starts[b])
-                radii = kth(second[j].tree, points[rows], self.k)
+                radii = kth_distances(second[j].tree, points[rows], self.k)
                 firsts = starts[a:b] - starts[a]
                 zero = radii == 0
                 if zero.any():
@@ -136,7 +144,7 @@ class DivergenceEstimator:
         return divergences.T, zeros.T
 
     def _from_ratios(self, ratios: Array, firsts: NDArray[np.int64], sizes: NDArray[np.int64], m: int) -> Array:
-        """Divergences from d·log ρ/ν of the points of bags that start at ``firsts`` and have these ``sizes``."""
+        """Divergences from the values d·log ρ/ν of the points. The bags start at ``firsts`` and have these ``sizes``."""
         balance = np.log((sizes - 1) / m)
         if self.divergence == "kl":
             return np.asarray(-np.add.reduceat(ratios, firsts) / sizes - balance)
@@ -149,18 +157,21 @@ class DivergenceEstimator:
 
 
 def correction(k: int, alpha: float) -> float:
-    """log B."""
+    """The logarithm of the factor B."""
     return float(2 * gammaln(k) - gammaln(k - alpha + 1) - gammaln(k + alpha - 1))
 
 
-def symmetrised(
+def symmetric_divergences(
     estimate: DivergenceEstimator,
     first: Sequence[NeighbourIndex],
     second: Sequence[NeighbourIndex],
     stage: Callable[[str], Report],
     threads: int | None = None,
 ) -> tuple[Array, NDArray[np.bool_], int]:
-    """(M, N) non-negative means of both directions; which pairs are equal bags, with divergence 0; the number of zero distances."""
+    """(M, N) non-negative means of both directions, a mask of equal bags, and the number of zero distances.
+
+    Equal bags have divergence 0.
+    """
     codes: dict[bytes, int] = {}
     rows, columns = ([codes.setdefault(sample.key, len(codes)) for sample in samples] for samples in (first, second))
     equal = np.equal.outer(rows, columns)
@@ -168,22 +179,25 @@ def symmetrised(
     backward, backward_zeros = forward, zeros
     if first is not second:
         backward, backward_zeros = estimate.directed(second, first, stage("and back"), threads)
-    # clipped after the sum: negative estimates are noise, which the other direction may balance
+    # Negative estimates are noise, which the other direction may balance. So the sum is clipped, not its terms.
     means = np.maximum((forward + backward.T) / 2, 0.0)
     means[equal] = 0.0
-    repetitions = 2 if first is second else 1  # each pair occurs twice
+    repetitions = 2 if first is second else 1  # Each pair occurs twice.
     return means, equal, int((zeros + backward_zeros.T)[~equal].sum()) // repetitions
 
 
 @dataclass(frozen=True)
 class PSDCorrection:
-    """A spectrum correction (clip, flip or shift), learnt from a training matrix.
+    """A spectrum correction (clip, flip or shift) that is fitted to a training matrix.
 
     Attributes
     ----------
-    projection : (N, N) P; None for the identity
-    shift : s
-    smallest : the smallest eigenvalue
+    projection : (N, N) or None
+        The matrix P. None is the identity.
+    shift : float
+        The number s of the rule "shift".
+    smallest : float
+        Smallest eigenvalue of the training matrix.
     """
 
     projection: Array | None
@@ -191,9 +205,9 @@ class PSDCorrection:
     smallest: float
 
     @classmethod
-    def learnt(cls, K: Array, rule: str) -> PSDCorrection:
-        """From the symmetric (N, N) similarities of the training objects."""
-        with single_threaded_blas():  # the result does not depend on the number of threads
+    def fit(cls, K: Array, rule: str) -> PSDCorrection:
+        """Fit the correction to the symmetric (N, N) similarities of the training objects."""
+        with single_threaded_blas():  # The result must not depend on the number of threads.
             values, vectors = eigh(K)
             smallest = float(values[0])
             if smallest >= -len(K) * np.finfo(np.float64).eps * abs(float(values[-1])):
@@ -207,7 +221,7 @@ class PSDCorrection:
             return cls(positive - vectors[:, ~kept] @ vectors[:, ~kept].T, 0.0, smallest)
 
     def rows(self, k: Array, equal: NDArray[np.bool_]) -> Array:
-        """(M, N) corrected similarities to the training objects; ``equal`` marks the object itself (the first one counts)."""
+        """(M, N) corrected similarities to the training objects. The first mark of a row in ``equal`` is the object itself."""
         if self.projection is not None:
             with single_threaded_blas():
                 return k @ self.projection
@@ -218,30 +232,34 @@ class PSDCorrection:
 class NeighbourKLKernel(BagTransformer):
     """Rows of a kernel matrix between bags, for estimators with ``kernel="precomputed"``.
 
-    ``fit_transform`` returns the (N, N) matrix of the training bags, ``transform`` the (M, N) rows of other bags against these.
-    Bags with equal points have divergence 0. All threads are used, see `reduset.set_threads`.
+    ``fit_transform`` returns the (N, N) matrix of the training bags. ``transform`` returns the (M, N) kernel values of other bags
+    with the training bags. Bags with equal points have divergence 0. By default, all threads of `reduset.set_threads` are used.
 
     Parameters
     ----------
     divergence : "kl", "renyi" or "hellinger"
-        Kullback–Leibler, Rényi of order ``alpha``, or the squared Hellinger distance: the mean of both directions, clipped at 0.
+        Kullback–Leibler, Rényi of order ``alpha``, or the squared Hellinger distance. It is the mean of both directions, clipped
+        at 0.
     alpha : float
-        Of "renyi", between 0 and ``n_neighbors`` + 1, except 1, which is "kl".
+        Order of "renyi", between 0 and ``n_neighbors`` + 1. An order of 1 raises `ValueError`, because it equals "kl".
     n_neighbors : int
-        k; each bag must have more different points.
+        Number k of the neighbour. Each bag must have more than k different points.
     kernel_width : float or "median"
-        σ; "median" takes the median of √D over the pairs of training bags, as the start of a search. Divergences of few or small
-        bags are noisy, and a kernel several times as wide learns better.
+        Width σ of the kernel. "median" uses the median of √D over the pairs of training bags. Use it as the start of a search.
+        Divergences of few or small bags are noisy. A kernel several times as wide then learns better.
     psd : "clip", "flip", "shift" or None
-        How the matrix of the training bags becomes positive semidefinite: negative eigenvalues are set to 0, change their sign, or
-        all eigenvalues are shifted. None makes no change. Later rows go through the same linear map.
-    group, n_jobs, progress : as of `DensityFeatures`
+        Rule that makes the matrix of the training bags positive semidefinite. "clip" sets negative eigenvalues to 0, "flip" changes
+        their sign, and "shift" shifts all eigenvalues. None makes no change. Later rows go through the same linear map.
+    group, n_jobs, progress
+        As in `DensityFeatures`.
 
     Attributes
     ----------
-    divergences_ : (N, N), symmetric, of the training bags
+    divergences_ : (N, N)
+        Symmetric divergences of the training bags.
     kernel_width_ : float
-    least_eigenvalue_ : float, of the matrix before the correction; NaN for ``psd=None``
+    least_eigenvalue_ : float
+        Smallest eigenvalue of the matrix before the correction. It is NaN for ``psd=None``.
     n_features_in_ : int
 
     Examples
@@ -265,11 +283,12 @@ class NeighbourKLKernel(BagTransformer):
     psd: str | None = "clip"
 
     def fit(self, bags: BagsLike, y: Any = None) -> NeighbourKLKernel:
-        """Compare all pairs of bags, and learn the correction.
+        """Compute the divergences of all pairs of bags, and fit the correction.
 
         Parameters
         ----------
         bags : list of (n, d) arrays, or another input of `BagTransformer`
+            Training bags.
         y : ignored
         """
         self._fit(bags)
@@ -287,14 +306,14 @@ class NeighbourKLKernel(BagTransformer):
         if isinstance(width, str):
             _validate.one_of(width, "kernel_width", ("median",))
         else:
-            width = _validate.positive(width, "kernel_width", "'median' takes the median of √D of the bags")
+            width = _validate.positive(width, "kernel_width", "'median' uses the median of √D of the bags")
         names, parts = self._validated(bags, reset=True)
         self._samples = self._indexed(names, parts)
         self.divergences_, _ = self._compare(self._samples)
         upper = self.divergences_[np.triu_indices(len(self.divergences_), 1)]
         self.kernel_width_ = median_of(np.sqrt(upper)) if isinstance(width, str) else width
         kernel = self._gaussian(self.divergences_)
-        self._correction = None if self.psd is None else PSDCorrection.learnt(kernel, self.psd)
+        self._correction = None if self.psd is None else PSDCorrection.fit(kernel, self.psd)
         self.least_eigenvalue_ = float("nan") if self._correction is None else self._correction.smallest
         if self._correction is None:
             return kernel
@@ -306,22 +325,24 @@ class NeighbourKLKernel(BagTransformer):
         k = _validate.whole(self.n_neighbors, "n_neighbors", 1)
         alpha = _validate.between(self.alpha, "alpha", 0.0, k + 1.0)
         if alpha == 1 and divergence == "renyi":
-            raise ValueError("alpha must not be 1, where Rényi's divergence equals Kullback and Leibler's; use divergence='kl'")
+            raise ValueError("alpha must not be 1, since Rényi's divergence of order 1 is Kullback–Leibler's; use divergence='kl'")
         return DivergenceEstimator(divergence, k, alpha)
 
     def _indexed(self, names: list[Any], parts: list[Floats]) -> list[NeighbourIndex]:
         return [NeighbourIndex.of(part, self._estimator.k, f"bags[{name!r}]") for name, part in zip(names, parts, strict=True)]
 
     def _compare(self, first: list[NeighbourIndex]) -> tuple[Array, NDArray[np.bool_]]:
-        """The divergences of bags from the fitted ones, and which of them are equal."""
+        """The divergences of bags from the fitted bags, and a mask of equal bags."""
         with closing(Progress(self.progress)) as progress:
-            divergences, equal, between = symmetrised(self._estimator, first, self._samples, progress.stage, self._threads())
+            divergences, equal, between = symmetric_divergences(
+                self._estimator, first, self._samples, progress.stage, self._threads()
+            )
         within = sum(sample.replaced for sample in first)
         if within or between:
             warn(
                 f"{within:,} distances of points to their neighbour number {self._estimator.k} within their bag are 0, and "
                 f"{between:,} to neighbours in another bag, because points coincide. The smallest positive distance within the bag "
-                "replaces them. If values were rounded, add noise of that size",
+                "replaces them. If values were rounded, add noise of the size of the rounding",
             )
         return divergences, equal
 
@@ -329,11 +350,11 @@ class NeighbourKLKernel(BagTransformer):
         return np.exp(-divergences / (2 * self.kernel_width_**2))
 
     def divergences_to_fitted(self, bags: BagsLike) -> Array:
-        """(M, N) divergences of bags from the fitted ones: the mean of both directions, clipped at 0."""
+        """(M, N) divergences of bags from the fitted bags: the mean of both directions, clipped at 0."""
         return self._compare(self._indexed(*self._validated(bags)))[0]
 
     def transform(self, bags: BagsLike) -> Array:
-        """(M, N) rows of the kernel between bags and the fitted ones."""
+        """(M, N) kernel values between bags and the fitted bags."""
         divergences, equal = self._compare(self._indexed(*self._validated(bags)))
         kernel = self._gaussian(divergences)
         return kernel if self._correction is None else self._correction.rows(kernel, equal)

@@ -1,22 +1,24 @@
 """From a bag to a vector A(p), so that Euclidean distances are distances of densities (Sutherland et al. 2016, (5) and (9)).
 
-bag → cube → Gaussian density estimate at nodes → feature map of its values → integrals against an orthonormal basis. The result is
-the coefficients of F functions (F = 2M for M frequencies) and |V| products of the basis: F·|V| numbers, functions first.
+    bag → cube → Gaussian density estimate at nodes → feature map of its values → integrals against an orthonormal basis
+
+The result has the coefficients of F functions (F = 2M for M frequencies) in |V| products of the basis. These are F·|V| numbers,
+functions first.
 
 The basis functions are products of one function per axis:
 
     "cosine"   1, √2 cos πkx                 not periodic, so without a jump at the faces
-    "fourier"  1, √2 cos 2πkx, √2 sin 2πkx   of the paper's theory, for periodic densities
-    "values"   no basis: the values at the nodes, which are more numbers, without truncation
+    "fourier"  1, √2 cos 2πkx, √2 sin 2πkx   in the paper's theory, for periodic densities
+    "values"   no basis but the values at the nodes: longer vectors, without truncation
 
-Up to three dimensions all products of the first n functions are used. Above three dimensions, only those of total degree below n
-are used: C(n − 1 + d, d) instead of nᵈ.
+Up to three dimensions, all products of the first n functions are used. Above three dimensions, the products have a total degree
+below n. Their number is C(n − 1 + d, d) instead of nᵈ.
 
-The nodes are a tensor grid of Gauss–Legendre nodes up to three dimensions, and Sobol points above; random points are an option. On
-a grid the Gaussian separates. With the (G, n) factors E_k of the axes, a bag's density is E₁E₂ᵀ in two dimensions and E₁(E₂ ⊙ E₃)ᵀ
-in three, where ⊙ multiplies all pairs of rows. This is one matrix product instead of n·Gᵈ exponentials. Projections on the basis
-separate as well. The density of a bag costs O(n·Gᵈ) multiplications and O(d·n·G) exponentials. The integrals cost O(F·|V|·nodes),
-and less on a grid.
+The nodes are a tensor grid of Gauss–Legendre nodes up to three dimensions, and Sobol points above. Random points are an option. On
+a grid, the Gaussian separates. Let E_k be the (G, n) factors of the axes. A bag's density is E₁E₂ᵀ in two dimensions, and
+E₁(E₂ ⊙ E₃)ᵀ in three, where ⊙ multiplies all pairs of rows. This is one matrix product instead of n·Gᵈ exponentials. Projections on
+the basis separate as well. The density of a bag costs O(n·Gᵈ) multiplications and O(d·n·G) exponentials. The integrals cost
+O(F·|V|·nodes), and less on a grid.
 """
 
 from __future__ import annotations
@@ -33,24 +35,24 @@ from scipy.stats import qmc
 from reduset._engine import Frame, Profile, blocks, cached_property, gram
 from reduset._types import Array, Floats, Precision
 from reduset.features.homogeneous_distances import DistanceFrequencies, feature_map
-from reduset.features.merging import WeightedBag, density_at, merged
+from reduset.features.merging import WeightedBag, density_at, merge_points
 
 VALUES = "values"
 BASES = ("cosine", "fourier", VALUES)
 MAX_GRID_DIMENSION, MAX_DIMENSION = 3, 6
 INTEGRATION = ("auto", "grid", "sobol", "uniform")
-MIN_PER_AXIS, MAX_PER_AXIS = 16, {1: 1024, 2: 96, 3: 40}  # nodes
-SPACING = 1.2  # nodes per axis times bandwidth: in the middle, neighbours are 1.3 bandwidths apart
-NODES_PER_FUNCTION = 1.5  # at least, per axis: fewer cannot distinguish basis functions
+MIN_PER_AXIS, MAX_PER_AXIS = 16, {1: 1024, 2: 96, 3: 40}  # Nodes per axis of a grid, by dimension.
+NODES_TIMES_BANDWIDTH = 1.2  # Per axis. Nodes in the middle of the cube are then 1.3 bandwidths apart.
+NODES_PER_FUNCTION = 1.5  # Minimum per axis. With fewer nodes, basis functions cannot be distinguished.
 SCATTERED_LOG2 = 13
-MIN_MASS = 1e-99  # of a kernel more than 21 bandwidths from all nodes; its third power is still positive
+MIN_MASS = 1e-99  # Mass of a kernel more than 21 bandwidths from all nodes. Its third power is still positive.
 POINTS_PER_BLOCK, PRODUCT_POINTS_PER_BLOCK = {1: 4096, 2: 4096, 3: 512}, 64
-MIN_MERGED = 10_000  # points; merging fewer does not pay
-VALUES_PER_BLOCK = 1 << 19  # of functions at nodes
+MIN_MERGED_POINTS = 10_000  # Merging smaller bags saves no time.
+VALUES_PER_BLOCK = 1 << 19  # Values of functions at nodes.
 
 
-def along_axis(x: Array, count: int, kind: str) -> Array:
-    """(len(x), count) values of the first functions of one axis."""
+def axis_functions(x: Array, count: int, kind: str) -> Array:
+    """(len(x), count) values of the first ``count`` basis functions of one axis."""
     orders = np.arange(count)
     if kind == "cosine":
         values = np.cos(np.pi * np.outer(x, orders))
@@ -64,26 +66,26 @@ def along_axis(x: Array, count: int, kind: str) -> Array:
 
 @cache
 def indices(dimension: int, count: int) -> NDArray[np.int64]:
-    """(|V|, d) the function of each axis in each product."""
+    """(|V|, d) indices of the basis function of each axis in each product."""
     if dimension <= MAX_GRID_DIMENSION:
         return np.array(list(product(range(count), repeat=dimension)), dtype=np.int64)
-    return _of_degree_below(dimension, count)
+    return _total_degree_indices(dimension, count)
 
 
-def _of_degree_below(dimension: int, count: int) -> NDArray[np.int64]:
+def _total_degree_indices(dimension: int, count: int) -> NDArray[np.int64]:
     """All index vectors with a sum below ``count``."""
     if dimension == 1:
         return np.arange(count)[:, None]
     parts = []
     for first in range(count):
-        rest = _of_degree_below(dimension - 1, count - first)
+        rest = _total_degree_indices(dimension - 1, count - first)
         parts.append(np.column_stack([np.full(len(rest), first), rest]))
     return np.concatenate(parts)
 
 
-def at_points(points: Array, count: int, kind: str) -> Array:
-    """(n, |V|) values of all products at points of the cube."""
-    axes = [along_axis(column, count, kind) for column in points.T]
+def basis_values(points: Array, count: int, kind: str) -> Array:
+    """(n, |V|) values of all products of the basis at points of the cube."""
+    axes = [axis_functions(column, count, kind) for column in points.T]
     steps = _product_steps(len(axes), count)
     out = np.empty((len(points), len(steps[-1][0])))
     for a in range(0, len(points), PRODUCT_POINTS_PER_BLOCK):
@@ -97,7 +99,7 @@ def at_points(points: Array, count: int, kind: str) -> Array:
 
 @cache
 def _product_steps(dimension: int, count: int) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """Products, axis by axis: for each product over the first axes, the shorter one before it and the new function."""
+    """Products, axis by axis. A step extends each product over the first axes by a function of the next axis."""
     steps = []
     for axis in range(dimension):
         longer = np.unique(indices(dimension, count)[:, : axis + 1], axis=0)
@@ -108,7 +110,7 @@ def _product_steps(dimension: int, count: int) -> list[tuple[NDArray[np.int64], 
 
 @dataclass(frozen=True)
 class Nodes(ABC):
-    """Nodes with weights, and the basis on them."""
+    """Nodes of the cube with their weights, and the values of the basis at the nodes."""
 
     dimension: int
     n_basis: int
@@ -121,13 +123,13 @@ class Nodes(ABC):
 
     @property
     def products(self) -> int:
-        """|V|, the number of integrals of a function."""
+        """The number |V| of integrals of a function."""
         return self.count if self.kind == VALUES else len(indices(self.dimension, self.n_basis))
 
     @property
     @abstractmethod
     def roots(self) -> Array:
-        """(count,) square roots of the weights, which sum to 1."""
+        """(count,) square roots of the weights. The weights sum to 1."""
 
     @abstractmethod
     def density(self, points: Floats, weights: Array | None, bandwidth: Array) -> Array:
@@ -135,12 +137,12 @@ class Nodes(ABC):
 
     @abstractmethod
     def integrals(self, functions: Array) -> Array:
-        """(…, |V|) integrals of functions (…, count) times each basis function; without a basis, values times √weight."""
+        """(…, |V|) integrals of functions (…, count) times each basis function. Without a basis, values times √weight."""
 
 
 @dataclass(frozen=True)
 class Grid(Nodes):
-    """A tensor grid."""
+    """A tensor grid of Gauss–Legendre nodes."""
 
     per_axis: int
 
@@ -156,16 +158,16 @@ class Grid(Nodes):
 
     @cached_property
     def _functions(self) -> Array:
-        """(n_basis, G) times the weights of the nodes."""
+        """(n_basis, G) basis functions times the weights of the nodes."""
         nodes, weights = self.axis
-        return np.ascontiguousarray(along_axis(nodes, self.n_basis, self.kind).T * weights)
+        return np.ascontiguousarray(axis_functions(nodes, self.n_basis, self.kind).T * weights)
 
     def density(self, points: Floats, weights: Array | None, bandwidth: Array) -> Array:
         weights = np.full(len(points), 1 / len(points)) if weights is None else weights
         values = np.zeros(self.count)
         for a, b in blocks(len(points), POINTS_PER_BLOCK[self.dimension]):
             values += self._sums(points[a:b], weights[a:b], bandwidth)
-        return np.maximum(values, 0.0, out=values)  # signed weights may leave small negative values
+        return np.maximum(values, 0.0, out=values)  # Signed weights may leave small negative values.
 
     def _sums(self, points: Floats, weights: Array, bandwidth: Array) -> Array:
         """(count,) sums of separable kernels."""
@@ -174,7 +176,7 @@ class Grid(Nodes):
         for axis in range(self.dimension):
             frame = Frame(np.zeros(1), float(np.sqrt(0.5)) / float(bandwidth[axis]))
             values = gram(nodes[:, None], points[:, axis, None], frame, Profile())  # (G, n) exp(−(u − x)²/2h²)
-            # each kernel has mass 1 along the axis, so that no mass is lost through the faces
+            # Normalise each kernel to mass 1 along the axis. Mass that would fall outside the cube stays inside.
             scale = scale / np.maximum(node_weights @ values, MIN_MASS)
             factors.append(values)
         first = factors[0] * scale
@@ -204,7 +206,7 @@ class Grid(Nodes):
 
 @dataclass(frozen=True)
 class Scattered(Nodes):
-    """Points of equal weight."""
+    """Scattered nodes of equal weight."""
 
     points: Array
 
@@ -218,7 +220,7 @@ class Scattered(Nodes):
 
     @cached_property
     def _functions(self) -> Array:
-        return at_points(self.points, self.n_basis, self.kind) / self.count
+        return basis_values(self.points, self.n_basis, self.kind) / self.count
 
     def density(self, points: Floats, weights: Array | None, bandwidth: Array, precision: Precision = "auto") -> Array:
         values = np.maximum(density_at(WeightedBag(points, weights), bandwidth, self.points, precision), 0.0)
@@ -231,17 +233,17 @@ class Scattered(Nodes):
         return np.asarray(functions @ self._functions)
 
 
-def finest(dimension: int, integration: str, count: int | None) -> float:
-    """The smallest bandwidth for a grid: below it, nodes are more than 2.6 bandwidths apart."""
+def smallest_bandwidth(dimension: int, integration: str, count: int | None) -> float:
+    """The smallest bandwidth that a grid resolves. For smaller bandwidths, nodes are more than 2.6 bandwidths apart."""
     if integration in ("sobol", "uniform") or dimension > MAX_GRID_DIMENSION:
         return 0.0
-    return 0.5 * SPACING / (MAX_PER_AXIS[dimension] if count is None else count)
+    return 0.5 * NODES_TIMES_BANDWIDTH / (MAX_PER_AXIS[dimension] if count is None else count)
 
 
 def nodes_for(
     dimension: int, n_basis: int, kind: str, integration: str, count: int | None, bandwidth: float, rng: np.random.Generator
 ) -> Nodes:
-    """The nodes for these parameters; ``count`` is the number per axis of a grid, and the total otherwise."""
+    """The nodes for these parameters. ``count`` is the number per axis of a grid, and the total otherwise."""
     if integration == "auto":
         integration = "grid" if dimension <= MAX_GRID_DIMENSION else "sobol"
     if integration == "grid":
@@ -251,9 +253,11 @@ def nodes_for(
             )
         if count is None:
             for_basis = 0 if kind == VALUES else int(np.ceil(NODES_PER_FUNCTION * n_basis)) + 1
-            count = max(min(int(np.ceil(SPACING / bandwidth)), MAX_PER_AXIS[dimension]), MIN_PER_AXIS, for_basis)
+            count = max(min(int(np.ceil(NODES_TIMES_BANDWIDTH / bandwidth)), MAX_PER_AXIS[dimension]), MIN_PER_AXIS, for_basis)
         elif kind != VALUES and count < n_basis:
-            raise ValueError(f"n_nodes must be at least n_basis={n_basis}, nodes per axis of a grid, got {count}")
+            raise ValueError(
+                f"n_nodes must be at least n_basis={n_basis} per axis of a grid, got {count}; raise n_nodes or lower n_basis"
+            )
         return Grid(dimension, n_basis, kind, count)
     total = 1 << SCATTERED_LOG2 if count is None else count
     if integration == "uniform":
@@ -265,13 +269,16 @@ def nodes_for(
 
 @dataclass(frozen=True)
 class DensityView:
-    """A density estimate of some columns.
+    """A density estimate of a range of columns.
 
     Attributes
     ----------
-    columns : of the bags
-    nodes : at which the density is evaluated
-    bandwidth : (d,) for these columns, in units of the cube
+    columns : slice
+        Columns of the bags.
+    nodes : Nodes
+        Nodes at which the density is evaluated.
+    bandwidth : (d,)
+        Bandwidth of these columns, in units of the cube.
     """
 
     columns: slice
@@ -281,9 +288,9 @@ class DensityView:
 
 @dataclass(frozen=True)
 class Projection:
-    """A(p): the concatenated coefficients of all views.
+    """The map from a bag to A(p), the concatenated coefficients of all views.
 
-    The points of large bags are first merged into cells if the density is not separable, unless ``tol`` is None.
+    If the density is not separable, the points of large bags are first merged into cells. ``tol=None`` switches merging off.
     """
 
     views: tuple[DensityView, ...]
@@ -299,11 +306,11 @@ class Projection:
 
     @property
     def length(self) -> int:
-        """F·|V|, of all views."""
+        """F·|V|, summed over all views."""
         return self.functions * sum(view.nodes.products for view in self.views)
 
     def of(self, bags: list[WeightedBag]) -> Array:
-        """(N, length): the densities one by one, the integrals of several together."""
+        """(N, length) vectors. Densities are evaluated one by one, and integrals for several bags together."""
         out, start = np.empty((len(bags), self.length)), 0
         for view in self.views:
             stop = start + self.functions * view.nodes.products
@@ -314,9 +321,9 @@ class Projection:
         return out
 
     def _density(self, bag: WeightedBag, view: DensityView) -> Array:
-        bag = bag.only(view.columns)
-        if self.tol is not None and len(bag.points) >= MIN_MERGED and bag.is_positive and isinstance(view.nodes, Scattered):
-            bag = merged(bag, view.bandwidth, self.tol)
-            # the default precision would repeat small densities in double: most of the nodes in many dimensions
-            return view.nodes.density(bag.points, bag.weights, bag.widened(view.bandwidth), "single")
-        return view.nodes.density(bag.points, bag.weights, bag.widened(view.bandwidth))
+        bag = bag.select_columns(view.columns)
+        if self.tol is not None and len(bag.points) >= MIN_MERGED_POINTS and bag.is_positive and isinstance(view.nodes, Scattered):
+            bag = merge_points(bag, view.bandwidth, self.tol)
+            # The default precision would repeat small densities in double precision. In many dimensions, this would be most nodes.
+            return view.nodes.density(bag.points, bag.weights, bag.kernel_bandwidth(view.bandwidth), "single")
+        return view.nodes.density(bag.points, bag.weights, bag.kernel_bandwidth(view.bandwidth))
