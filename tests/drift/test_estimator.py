@@ -242,9 +242,9 @@ def test_one_heavy_row_is_no_drift(weights):
 @pytest.mark.parametrize("reference", [X, X[:900]])
 def test_rows_that_are_copies_are_warned_of(reference):
     test = DriftTest(size=64, random_state=0, n_resamples=99).fit(reference)
-    with pytest.warns(UserWarning, match=r"200 of the 400 rows of X repeat others exactly.*drop_duplicates"):
+    with pytest.warns(UserWarning, match=r"200 of the 400 rows of X .*drop_duplicates"):
         test.test(np.repeat(Y[:200], 2, axis=0))
-    with pytest.warns(UserWarning, match=r"200 of the 400 rows of X repeat"):
+    with pytest.warns(UserWarning, match=r"200 of the 400 rows of X "):
         two_sample(np.repeat(Y[:200], 2, axis=0), X[:300], rng=0, n_resamples=99)
 
 
@@ -262,7 +262,7 @@ def test_columns_of_one_name_are_not_told_apart_by_it():
     old, new = (pd.DataFrame(X[:300], columns=names) for names in (["a", "a", "b"], ["a", "b", "a"]))
     test = DriftTest(size=64, random_state=0).fit(old)
     assert not test.test(old[:150]).drift
-    with pytest.raises(ValueError, match=r"name a column once.*'a' twice"):
+    with pytest.raises(ValueError, match=r"unique column names .*'a' twice"):
         test.test(new)
 
 

@@ -1,8 +1,8 @@
-"""What a statistic of a test of drift is: numbers that grow with the difference δ of two means of coordinates (`feature_map`).
+"""The interface of statistics for a test of drift: numbers that grow with the difference δ of two means of coordinates.
 
-A test evaluates its statistics for the observed difference and for every draw under the null hypothesis, and joins their p-values
-by a weighted harmonic mean (`null_distribution`). So a statistic needs no distribution of its own, and equal ones cost no power. A
-new statistic is a subclass in a file of its own and one line of `registry`.
+`feature_map` defines the coordinates. A test evaluates its statistics for the observed difference and for every draw under the null
+hypothesis. It joins their p-values by a weighted harmonic mean (`null_distribution`). A statistic therefore needs no null
+distribution, and equal statistics cost no power. A new statistic is a subclass in a separate file and one line of `registry`.
 """
 
 from __future__ import annotations
@@ -25,46 +25,48 @@ class Statistic(ABC):
 
     @abstractmethod
     def weights(self, features: FeatureMap) -> Array:
-        """(K,) how much each number counts in the joint test; empty if these coordinates do not have the statistic."""
+        """(K,) weight of each number in the joint test; empty if the statistic is not defined for these coordinates."""
 
     @abstractmethod
     def values(self, features: FeatureMap, differences: Array) -> Array:
-        """(…, K) at differences (…, p); larger for larger changes."""
+        """(…, K) values at differences (…, p). Larger changes have larger values."""
 
     def p_values_beyond_draws(self, features: FeatureMap, difference: Array, covariance: Array, rows: tuple[float, float]) -> Array:
-        """(K,) p-values, or bounds on them, for a difference larger than all draws; 1 if none is known.
+        """(K,) p-values, or upper bounds on them, for a difference larger than all draws. 1 if no bound is known.
 
         Parameters
         ----------
-        difference : (p,); covariance : (p, p) of it under the null hypothesis
-        rows : of the reference and of the new sample, effective ones if they have weights
+        features : The coordinates.
+        difference : (p,) observed difference.
+        covariance : (p, p) covariance of the difference under the null hypothesis.
+        rows : Sizes of the reference and of the new sample; effective sizes for weighted rows.
         """
         return np.ones(len(self.weights(features)))
 
 
 @dataclass(frozen=True)
 class JointStatistic:
-    """Several statistics of the same coordinates, one after the other."""
+    """Several statistics of the same coordinates. Their numbers are concatenated."""
 
     features: FeatureMap
     parts: tuple[Statistic, ...]
 
     @cached_property
     def weights(self) -> Array:
-        """(K,) of all statistics; they sum to 1."""
-        found = np.concatenate([part.weights(self.features) for part in self.parts])
-        if not len(found):
+        """(K,) weights of all statistics; they sum to 1."""
+        weights = np.concatenate([part.weights(self.features) for part in self.parts])
+        if not len(weights):
             raise ValueError(
-                "statistics must hold one that this reference has; 'columns' needs rows of at most 100 columns, 'kernel' is always "
-                "possible"
+                "statistics must hold one that this reference supports; 'columns' needs rows with at most 100 columns, 'kernel' is "
+                "always supported"
             )
-        return np.asarray(found / found.sum())
+        return np.asarray(weights / weights.sum())
 
     def values(self, differences: Array) -> Array:
-        """(…, K) at differences (…, p)."""
+        """(…, K) values at differences (…, p)."""
         return np.concatenate([part.values(self.features, differences) for part in self.parts], axis=-1)
 
     def p_value_beyond_draws(self, difference: Array, covariance: Array, rows: tuple[float, float]) -> float:
-        """The least p-value, each over its weight (weighted Bonferroni)."""
-        each = [part.p_values_beyond_draws(self.features, difference, covariance, rows) for part in self.parts]
-        return float((np.concatenate(each) / self.weights).min(initial=1.0))
+        """The smallest p-value after division by the weights (weighted Bonferroni)."""
+        p_values = [part.p_values_beyond_draws(self.features, difference, covariance, rows) for part in self.parts]
+        return float((np.concatenate(p_values) / self.weights).min(initial=1.0))
