@@ -71,7 +71,7 @@ def test_results_are_combined_in_a_tree_of_the_blocks_in_their_order(rows, block
 def test_few_rows_are_loaded_and_many_stay_in_blocks(rows, blocks, monkeypatch):
     wanted = np.flatnonzero(rows[:, 1] > 0)
     np.testing.assert_array_equal(rows_of(blocks, wanted[::-1]), rows[wanted[::-1]])
-    monkeypatch.setattr("reduset._engine.passes.HELD_ENTRIES", 10)
+    monkeypatch.setattr("reduset._engine.passes.LOADED_ENTRIES", 10)
     some = rows_of(blocks, wanted)
     assert isinstance(some, SelectedRows)
     np.testing.assert_array_equal(some[:], rows[wanted])
@@ -154,7 +154,7 @@ def test_bandwidth_rules(rows, blocks, rule):
 
 
 def test_rules_that_need_all_rows_say_so(blocks, monkeypatch):
-    monkeypatch.setattr("reduset.bandwidth.rules.NEIGHBOURS_FROM", 1000)
+    monkeypatch.setattr("reduset.bandwidth.rules.MAX_NEIGHBOUR_ROWS", 1000)
     with pytest.raises(TypeError, match="main memory"):
         bandwidth.jaakkola(blocks)
 

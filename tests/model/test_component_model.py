@@ -123,7 +123,7 @@ def rewritten(path, **arrays):
     [
         ({"kernel": {"name": "gaussian", "bandwidth": "median"}}, "bandwidth and scales of kernel must be numbers"),
         ({"kernel": {"name": "gaussian", "bandwidth": None}}, "bandwidth"),
-        ({"kernel": {"name": "gaussian", "bandwidth": 50.0}}, "covariances must be at least those of the bumps"),
+        ({"kernel": {"name": "gaussian", "bandwidth": 50.0}}, "covariances must be at least the covariance of"),
         ({"kernel": {"name": "laplacian", "bandwidth": 1.0}}, "kernel must be a Gaussian"),
         ({"kernel": None}, "kernel"),
         ({"columns": ["a"]}, "columns must be 3 names"),
@@ -143,7 +143,7 @@ def test_a_hostile_field_is_named(saved, changes, field):
         ({"covariances": np.ones((6, 3))}, "covariances of a mean of components must be full"),
         ({"covariances": -np.tile(np.eye(3), (6, 1, 1))}, "covariances"),
         ({"covariances": np.full((6, 3, 3), np.nan)}, "covariances"),
-        ({"covariances": 1e-6 * np.tile(np.eye(3), (6, 1, 1))}, "covariances must be at least those of the bumps"),
+        ({"covariances": 1e-6 * np.tile(np.eye(3), (6, 1, 1))}, "covariances must be at least the covariance of"),
         ({"covariances": np.tile(np.eye(3), (2, 1, 1))}, "covariances"),
         ({"means": np.ones(6)}, "means"),
         ({"step_weights": np.ones((2, 2))}, "step_weights must have the shape"),

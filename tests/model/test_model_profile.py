@@ -171,7 +171,7 @@ def test_random_rows_that_are_within_at_no_scale_are_kept_as_none(saved):
             lambda kept: {"profile_errors": -kept["profile_errors"]},
             "profile_errors must hold numbers that are at least 0, got -",
         ),
-        (lambda kept: {"scales": kept["scales"][::-1]}, "scales must be positive numbers from coarse to fine"),
+        (lambda kept: {"scales": kept["scales"][::-1]}, "scales must be positive numbers in decreasing order"),
         (lambda kept: {"scales": kept["scales"] * np.nan}, "scales must hold finite numbers, got nan"),
         (lambda kept: {"scales": kept["scales"] - kept["scales"][0]}, "scales must hold numbers that are above 0"),
         (lambda kept: {"scales": np.array(1.0)}, r"scales must have the shape \(scales\), got \(\)"),

@@ -1,7 +1,7 @@
-"""Rows, wherever they are: arrays, frames, arrays on a GPU, files larger than memory, and Dask collections.
+"""Sources of rows: arrays, frames, arrays on a GPU, files larger than memory, and Dask collections.
 
-`as_source` checks the rows that a user gives, once. `opened` does so only for rows outside of main memory. These become `FileRows`
-or `DaskRows`, which are read in passes (`_engine.passes`) and never held as a whole. `open_tables` and `on_each` are for many
+`as_source` checks the rows of a user, once. `opened` does so only for rows outside of main memory. These become `FileRows` or
+`DaskRows`, which are read in passes (`_engine.passes`) and are never in memory as a whole. `open_tables` and `on_each` are for many
 tables, such as the bags of a cohort.
 
 May import: `_types`, `_engine`, `_frames`, `_validate` and `io`.
@@ -11,5 +11,5 @@ from reduset.data.file_rows import FileRows
 from reduset.data.source import as_source, is_dask, opened, row_weights
 from reduset.data.tables import is_elsewhere, on_each, open_tables
 
-# the names that are not listed are for other packages of the library
+# imported names that are not listed are for other packages of the library
 __all__ = ["as_source"]

@@ -23,8 +23,8 @@ from reduset._engine import BlockRows, single_threaded_blas, thread_limit
 from reduset._frames import framed, odd_column
 from reduset._types import Array
 
-MIN_BATCH = 32  # partitions whose results are awaited together
-BATCH_PER_THREAD = 4  # the same for each thread of a cluster
+MIN_BATCH = 32  # partitions in one call of dask.compute
+BATCH_PER_THREAD = 4  # partitions per thread of a cluster in one call
 ENCODE = "encode such columns equally in all partitions (dask.dataframe.get_dummies(collection.categorize())), or drop them"
 
 
@@ -52,7 +52,7 @@ class DaskRows(BlockRows):
     ----------
     columns : d names, or None
     weights : (n,) from the weight column, or None
-    notes : none
+    notes : empty; only files have notes
     """
 
     def __init__(self, parts: Sequence[Any], facts: Sequence[PartitionFacts], weight_column: str | None = None) -> None:
@@ -78,7 +78,7 @@ class DaskRows(BlockRows):
 
     @classmethod
     def of_tables(cls, tables: Sequence[Any], names: Sequence[str]) -> list[DaskRows]:
-        """Each table as one block, all of them checked in one pass. A table of several partitions is put together on one worker."""
+        """Each table as one block, all of them checked in one pass. The partitions of a table are concatenated on one worker."""
         facts = _inspected(tables, names, None, None)
         return [cls([table], [fact]) for table, fact in zip(tables, facts, strict=True)]
 
@@ -94,8 +94,8 @@ class DaskRows(BlockRows):
 
 def on_each_table(function: Callable[..., Any], tables: Sequence[DaskRows], arguments: Sequence[tuple[Any, ...]]) -> Iterable[Any]:
     """The results of a function of all rows of each table and its arguments, in order; the tables have one block each."""
-    given = [(table.dtype, each) for table, each in zip(tables, arguments, strict=True)]
-    return _computed(partial(_on_table, function), [table._parts[0] for table in tables], given)
+    typed = [(table.dtype, values) for table, values in zip(tables, arguments, strict=True)]
+    return _computed(partial(_on_table, function), [table._parts[0] for table in tables], typed)
 
 
 def dask_rows(collection: Any, weight_column: str | None = None) -> DaskRows:
@@ -125,7 +125,7 @@ def gathered(vector: Any) -> NDArray[Any]:
 
 
 class _Sent:
-    """An argument of a task. An array whose entries are all one stored value is sent as this value and a length."""
+    """An argument of a task. An array that stores one value for all entries is sent as this value and its length."""
 
     def __init__(self, value: Any) -> None:
         self._repeated = isinstance(value, np.ndarray) and value.ndim == 1 and value.strides == (0,) and len(value) > 1
@@ -152,7 +152,7 @@ def _task(function: Callable[..., Any], part: Any, given: tuple[Any, ...]) -> An
 
 
 def _batch_size() -> int:
-    """The number of partitions whose results are awaited together."""
+    """The number of partitions in one call of dask.compute."""
     if "distributed" in sys.modules:
         from distributed import get_client
 
@@ -170,7 +170,7 @@ def _values(part: Any, weight_column: str | None) -> Any:
 
 
 def _inspected(parts: Sequence[Any], names: Sequence[str], weight_column: str | None, way_out: str | None) -> list[PartitionFacts]:
-    """The properties of all partitions or tables. The first error of a check is raised here, in the process of the caller."""
+    """The properties of all partitions or tables. The first failed check raises its error here, in the process of the caller."""
     facts: list[PartitionFacts] = []
     for result in _computed(_checked, parts, [(name, weight_column, way_out) for name in names]):
         if isinstance(result, PartitionFault):
@@ -187,9 +187,9 @@ def _checked(part: Any, name: str, weight_column: str | None, way_out: str | Non
 
 
 def _facts(part: Any, name: str, weight_column: str | None, way_out: str | None) -> PartitionFacts:
-    """The properties of a partition or table after its rows were checked.
+    """The properties of a partition or table, with its rows checked.
 
-    Partitions may be empty, and their errors about text end with ``way_out``. Tables, without a way out, are checked like arrays.
+    Partitions may be empty, and ``way_out`` ends their errors about text. Tables have no ``way_out`` and are checked like arrays.
     """
     part = framed(part)
     if weight_column is not None and weight_column not in getattr(part, "columns", []):

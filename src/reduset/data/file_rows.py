@@ -1,6 +1,6 @@
-"""Rows of files, block by block from disk: each pass reads the files once, and reads a block ahead of the one in use.
+"""Rows of files, read block by block from disk. Each pass reads the files once, and reads the next block during the current one.
 
-Memory holds two blocks, whatever the number and the size of the files. Opening the files counts and checks the rows.
+Two blocks are in memory at a time, for any number and size of files. Opening the files counts and checks the rows.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ class FileRows(BlockRows):
 
     Parameters
     ----------
-    files : as from `reduset.io.open_files`
+    files : the result of `reduset.io.open_files`
 
     Attributes
     ----------
     columns : d names
     weights : (n,) from the weight column, or None
-    notes : sentences on what was done while reading
-    in_one_unit : whether all columns have the same unit, as transformed channels have
+    notes : sentences about the steps of reading, such as dropped rows
+    in_one_unit : True if all columns have the same unit, such as transformed channels
     """
 
     def __init__(self, files: TableFiles) -> None:
@@ -51,7 +51,7 @@ class FileRows(BlockRows):
 
     @cached_property
     def sources(self) -> tuple[str, ...]:
-        """The files."""
+        """The names of the files."""
         return self.files.sources
 
     def run(self, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]], blocks: Sequence[int]) -> Iterable[Any]:

@@ -1,7 +1,7 @@
-"""The kinds of rows that a user may give.
+"""The kinds of rows that a user may pass.
 
 ===========================  =================  ====================================================================
-given                        inside             a pass runs
+passed by the user           in the library     a pass runs
 ===========================  =================  ====================================================================
 array, frame, table          NumPy array        in threads
 array on a GPU               `DevicePoints`     as CUDA kernels
@@ -34,11 +34,12 @@ def as_source(data: Any, name: str = "X") -> Floats:
 
 
 def opened(data: Any, weight_column: str | None = None) -> Any:
-    """Files and Dask collections as `FileRows` and `DaskRows`, whose rows are checked in one pass; other data unchanged.
+    """Files as `FileRows` and Dask collections as `DaskRows`. Their rows are checked in one pass. Other data are unchanged.
 
     Parameters
     ----------
-    weight_column : column that holds the weights of the rows
+    data : as the user passed it
+    weight_column : name of the column with the weights of the rows, optional
     """
     if in_blocks(data):
         return data
@@ -58,9 +59,9 @@ def row_weights(data: Any, rows: Any, sample_weight: Any) -> Any:
 
     Parameters
     ----------
-    data : as the user gave it
+    data : as the user passed it
     rows : the result of `opened`
-    sample_weight : array, Dask collection, list of delayed arrays, or the column from which `opened` took the weights
+    sample_weight : array, Dask collection, list of delayed arrays, or the name of the column from which `opened` took the weights
     """
     if sample_weight is None or (isinstance(sample_weight, str) and isinstance(rows, BlockRows)):
         return rows.weights if isinstance(rows, BlockRows) else table_weights(data)
@@ -72,7 +73,7 @@ def row_weights(data: Any, rows: Any, sample_weight: Any) -> Any:
 
 
 def is_dask(data: Any) -> bool:
-    """Whether it is one Dask collection. Dask is not imported for the answer."""
+    """Whether it is one Dask collection. This does not import Dask."""
     if "dask" not in sys.modules or isinstance(data, np.ndarray):
         return False
     from dask.base import is_dask_collection

@@ -1,7 +1,7 @@
-"""Many tables, each with rows of its own: the bags of a cohort, as Dask collections, delayed arrays or files.
+"""Many tables, such as the bags of a cohort, as Dask collections, delayed arrays or files.
 
-A function of all rows of a table runs where the table is. Tables of Dask are computed by one task each, and files are loaded one
-after the other. So this process holds at most one table at a time, and the results.
+A function of all rows of a table runs in the process that has the table. Each Dask table is computed by one task. Files are loaded
+one after the other. This process therefore has at most one table at a time in memory, and the results.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def is_elsewhere(table: Any) -> bool:
 
 
 def open_tables(tables: Sequence[Any], names: Sequence[str]) -> list[Any]:
-    """Files and Dask collections as rows in blocks, whose rows were checked; other tables unchanged. ``names`` are for errors."""
+    """Files and Dask collections as rows in blocks, after input checks; other tables are unchanged. ``names`` are for errors."""
     result = [table if is_dask(table) or not is_elsewhere(table) else opened(table) for table in tables]
     remote = [k for k, table in enumerate(tables) if is_dask(table)]
     if remote:
@@ -37,7 +37,7 @@ def open_tables(tables: Sequence[Any], names: Sequence[str]) -> list[Any]:
 
 def on_each(function: Callable[..., Any], tables: Sequence[Any], arguments: Sequence[tuple[Any, ...]]) -> Iterator[Any]:
     """The results of ``function(rows, *arguments[k])`` for the k-th table, in order; ``rows`` are all rows of the table."""
-    remote = {k for k, table in enumerate(tables) if getattr(table, "is_one_block", False)}  # one task of Dask each
+    remote = {k for k, table in enumerate(tables) if getattr(table, "is_one_block", False)}  # one Dask task per table
     results: Iterator[Any] = iter(())
     if remote:
         from reduset.data.dask_rows import on_each_table

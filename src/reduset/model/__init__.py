@@ -1,6 +1,6 @@
 """A model: a compression, its error and its origin in one object and one file.
 
-May import: compression and what is below it.
+May import: compression and the packages below it.
 """
 
 from reduset.model.histograms import histograms

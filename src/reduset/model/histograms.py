@@ -1,9 +1,14 @@
 """Histograms of columns: bars of counted rows, without smoothing.
 
-A column of few values has a bar for each, whole numbers have bars of equally many of them, and other columns bars of equal width
-from the smallest value to the largest. A long tail ends the bars near its 0.5 % or 99.5 % quantile, and one more bar counts the
-rows beyond. Up to 10⁵ rows, evenly spaced, and the extremes of all place the bars. Rows are counted block by block: O(n·log b) a
-column.
+There are three kinds of columns:
+
+- A column with few distinct values has one bar per value.
+- For whole numbers, every bar covers the same number of integers.
+- Other columns have bars of equal width from the smallest value to the largest.
+
+If a tail is long, the bars end near its 0.5 % or 99.5 % quantile, and one more bar counts the rows outside. The bars are computed
+from up to 10⁵ evenly spaced rows, and from the smallest and largest value of all rows. Rows are counted block by block, in
+O(n·log b) per column.
 """
 
 from __future__ import annotations
@@ -18,13 +23,13 @@ from reduset._engine import blocks, run_all
 from reduset._types import Array, Floats
 
 BARS = 40
-FEW_VALUES = 12  # which have a bar each
-MAX_WHOLE = 100  # whole numbers that have a bar each
+MAX_VALUES = 12  # the largest number of distinct values with one bar per value
+MAX_WHOLE = 100  # the largest range of whole numbers with one bar per number
 SAMPLED_ROWS = 100_000
 BLOCK_ROWS = 1 << 16
 TAILS = (0.005, 0.995)  # quantiles
-LONG_TAIL = 0.25  # a tail is cut if it is longer than this part of the distance between the two quantiles
-LARGEST_WHOLE = 2.0**50  # up to which floating point has halves
+LONG_TAIL = 0.25  # a tail is cut if it is longer than this proportion of the distance between the two quantiles
+LARGEST_WHOLE = 2.0**50  # float64 represents halves up to this number
 MIN_WIDTH = 0.001  # of bars of few values, relative to their range
 
 
@@ -34,8 +39,8 @@ class ColumnBars:
 
     Attributes
     ----------
-    edges : (b + 1,) ends of adjacent bars; None for a column of few values
-    values : (b,) these values; None for other columns
+    edges : (b + 1,) edges of adjacent bars; None for a column with few values
+    values : (b,) the distinct values of a column with few values; None for other columns
     """
 
     edges: Array | None
@@ -43,9 +48,9 @@ class ColumnBars:
 
     @classmethod
     def of(cls, sample: Array, low: float, high: float) -> ColumnBars:
-        """From some values of a column, and its smallest and largest."""
+        """From a sample of the values of a column, and its smallest and largest value."""
         distinct = np.unique(sample)
-        if len(distinct) <= FEW_VALUES and low >= distinct[0] and high <= distinct[-1]:
+        if len(distinct) <= MAX_VALUES and low >= distinct[0] and high <= distinct[-1]:
             return cls(None, distinct)
         first, last = np.quantile(sample, TAILS)
         if last > first:
@@ -56,31 +61,31 @@ class ColumnBars:
             step = 1.0 if high - low < MAX_WHOLE else float(np.ceil((high - low + 1) / BARS))
             return cls(np.asarray(low - 0.5 + step * np.arange(int(np.ceil((high - low + 1) / step)) + 1), np.float64), None)
         edges = low + (high - low) * np.linspace(0, 1, BARS + 1)
-        edges[-1] = np.nextafter(high, np.inf)  # above the largest value
+        edges[-1] = np.nextafter(high, np.inf)  # the last bar includes the largest value
         return cls(np.unique(edges), None)  # rounding may make edges equal
 
     @property
     def count(self) -> int:
-        """Number of bars, without those beyond the ends."""
+        """The number of bars, without the two that count the rows outside."""
         return len(self.values) if self.edges is None and self.values is not None else len(self._edges) - 1
 
     @property
     def _edges(self) -> Array:
         if self.edges is None:
-            raise ValueError("a column of few values has no edges")
+            raise ValueError("a column with few distinct values has no edges; use values")
         return self.edges
 
     @property
     def ends(self) -> Array:
-        """(b, 2) start and end of each bar; bars of few values have about their smallest distance as width."""
+        """(b, 2) start and end of each bar. For few values, the width is about the smallest distance between two values."""
         if self.values is None:
             return np.column_stack([self._edges[:-1], self._edges[1:]])
         half = float(max(np.diff(self.values).min(), MIN_WIDTH * np.ptp(self.values))) / 2 if len(self.values) > 1 else 0.5
-        half = max(half, 4 * float(np.spacing(np.abs(self.values).max())))  # above rounding
+        half = max(half, 4 * float(np.spacing(np.abs(self.values).max())))  # larger than rounding errors
         return np.column_stack([self.values - half, self.values + half])
 
     def counted(self, column: Floats, weights: Array | None) -> Array:
-        """(b + 2,) the weight of rows below the bars, in each, and above; for few values, the last is that of other values."""
+        """(b + 2,) the weight of the rows below the bars, in each bar, and above. For few values, the last counts other values."""
         sums = np.zeros(self.count + 2)
         for start, stop in blocks(len(column), BLOCK_ROWS):
             x = np.asarray(column[start:stop], np.float64)
@@ -88,14 +93,14 @@ class ColumnBars:
                 bar = np.searchsorted(self._edges, x, side="right")
             else:
                 bar = np.searchsorted(self.values, x)
-                is_known = self.values[np.minimum(bar, len(self.values) - 1)] == x
-                bar = np.where(is_known, bar + 1, self.count + 1)
+                has_bar = self.values[np.minimum(bar, len(self.values) - 1)] == x
+                bar = np.where(has_bar, bar + 1, self.count + 1)
             sums += np.bincount(bar, None if weights is None else weights[start:stop], len(sums))
         return sums
 
 
 def histograms(rows: Floats, weights: Array | None, columns: Sequence[int]) -> list[tuple[ColumnBars, Array]]:
-    """The bars of some columns of rows (n, d), and the weight (b + 2,) in them; rows have equal weights by default."""
+    """The bars of some columns of rows (n, d), and the weight (b + 2,) in them. None stands for equal weights."""
     counted: list[tuple[ColumnBars, Array]] = [(ColumnBars(None, np.empty(0)), np.empty(0))] * len(columns)
     step = max(1, len(rows) // SAMPLED_ROWS)
 

@@ -1,14 +1,15 @@
-"""Marginal densities of a mean, of columns and pairs of columns, on grids; and the differences of columns between two means.
+"""Marginal densities of a mean, for columns and pairs of columns, on grids; and the differences of columns between two means.
 
     p_k(t) = Σᵢ wᵢ N(t; xᵢₖ, h_k²),   p_kl(s, t) = Σᵢ wᵢ N(s; xᵢₖ, h_k²) N(t; xᵢₗ, h_l²)
 
-with h_k the kernel's bandwidth along column k, or the step of the grid if that is wider. For a Gaussian kernel without correlations
-these are the marginals of f. Components are smoothed in the same way: N(t; cₖ, Sₖₖ + h_k²). Pairs of columns are products of
-matrices of factors, block by block, O(n·pairs·g²). Along one column, many points are first binned linearly on 2¹³ points, which
-keeps their mean and changes a density by less than 10⁻⁴ of its peak: O(n).
+Here h_k is the kernel's bandwidth along column k, or the step of the grid if that is wider. For a Gaussian kernel without
+correlations these are the marginals of f. Components are smoothed in the same way: N(t; cₖ, Sₖₖ + h_k²). Pairs of columns are
+products of matrices of factors, block by block, in O(n·pairs·g²). Along one column, many points are first binned linearly on 2¹³
+points. Binning keeps their mean and changes a density by less than 10⁻⁴ of its peak. It costs O(n).
 
-The difference of a column is max_t |p_k(t) − q_k(t)| / max_t p_k(t) of all rows p and the atoms q, with h_k a tenth of the column's
-interquartile range (of its standard deviation, if that is 0), by linear binning and a Fourier transform: O(n) a column.
+The difference of a column is max_t |p_k(t) − q_k(t)| / max_t p_k(t), where p is the density of all rows and q the density of the
+atoms. The bandwidth h_k is a tenth of the column's interquartile range, or of its standard deviation if that range is 0. It is
+computed by linear binning and a Fourier transform, in O(n) per column.
 """
 
 from __future__ import annotations
@@ -32,15 +33,15 @@ from reduset.model.histograms import histograms
 
 GRID, PAIR_GRID = 160, 40  # points
 MAX_COLUMNS, MAX_PAIRED = 40, 6
-BLOCK, MAX_PARTS = 1 << 12, 16  # a block's factors stay in the cache
-BINNED_ROWS, BINS, REACH = 50_000, 1 << 13, 8.0  # rows from which on they are binned; bandwidths beyond a grid
+BLOCK, MAX_PARTS = 1 << 12, 16  # the factors of a block fit in the cache
+BINNED_ROWS, BINS, REACH = 50_000, 1 << 13, 8.0  # more rows are binned; bandwidths that bins extend beyond a grid
 SAMPLED_ROWS = 100_000
 TAIL = 0.001  # proportion of the rows at each end that may lie outside a grid
 BAR_WIDTH = 0.4  # of bars of few values, relative to their distance
 BEYOND = 3.0  # bandwidths that a grid extends beyond the bulk
-WIDTH = 0.1  # of the spread of a column, for differences
-WIDTH_BINS, MIN_WIDTH_BINS = 8, 3  # bins in a width, and at least in a long column
-COLUMN_TAIL = 1e-4  # proportion of the rows at each end that may lie beyond the bins of a long column
+WIDTH = 0.1  # bandwidth for differences, relative to the spread of a column
+WIDTH_BINS, MIN_WIDTH_BINS = 8, 3  # bins per bandwidth, and the minimum for columns with a wide range
+COLUMN_TAIL = 1e-4  # proportion of the rows at each end that may lie outside the bins of a column with a wide range
 COMPONENT_BLOCK = 64
 
 
@@ -54,11 +55,12 @@ class MarginalDensities:
     widths : (c,) bandwidths
     marginals : (c, G) densities
     pair_grids : (b, g) points along the first b columns, for pairs
-    pair_widths : (b,)
+    pair_widths : (b,) bandwidths for pairs
     pairs : (P, 2) columns
     joint : (P, g, g) densities, the first column of the pair along the first axis
-    bars : (c, 3, b) histograms of the rows: starts and ends of bars, and the density in each; bars of no width are padding. Without
-        columns if they are unknown: in older files, and for signed weights
+    bars : (c, 3, b) histograms of the rows
+        The start and end of each bar, and the density in it. Bars of width 0 are padding. The shape is (0, 3, 0) if histograms are
+        unknown, which is the case in older files and for signed weights.
     """
 
     grids: Array
@@ -75,25 +77,25 @@ class MarginalDensities:
         """The densities of a mean, on grids around the bulk of its points."""
         sample = mean.atoms[:: max(1, mean.size // SAMPLED_ROWS)].astype(np.float64)
         low, high = np.quantile(sample, [TAIL, 1 - TAIL], axis=0)
-        own = _widths(mean, sample.std(axis=0))
+        bandwidths = _bandwidths(mean, sample.std(axis=0))
         grids, pair_grids = (
-            np.linspace((low - BEYOND * own)[:columns], (high + BEYOND * own)[:columns], points, axis=1)
+            np.linspace((low - BEYOND * bandwidths)[:columns], (high + BEYOND * bandwidths)[:columns], points, axis=1)
             for columns, points in ((MAX_COLUMNS, GRID), (MAX_PAIRED, PAIR_GRID))
         )
-        widths, pair_widths = (np.maximum(own[: len(grid)], grid[:, 1] - grid[:, 0]) for grid in (grids, pair_grids))
+        widths, pair_widths = (np.maximum(bandwidths[: len(grid)], grid[:, 1] - grid[:, 0]) for grid in (grids, pair_grids))
         pairs = np.array(list(combinations(range(len(pair_grids)), 2)), np.int64).reshape(-1, 2)
         blank = cls(grids, widths, np.empty(0), pair_grids, pair_widths, pairs, np.empty(0))
         marginals, joint = blank.marginals_of(mean), blank.joint_of(mean)
         return cls(grids, widths, marginals, pair_grids, pair_widths, pairs, joint, _bars(mean, len(grids)))
 
     def marginals_of(self, mean: SmallMean) -> Array:
-        """(c, G) of another mean, on the same grids with the same bandwidths."""
+        """(c, G) densities of another mean, on the same grids with the same bandwidths."""
         if isinstance(mean, ComponentMean):
             return np.stack([_smoothed(mean, [k], self.widths)(grid[:, None]) for k, grid in enumerate(self.grids)])
         return np.stack([_along(mean, k, grid, float(self.widths[k])) for k, grid in enumerate(self.grids)])
 
     def joint_of(self, mean: SmallMean) -> Array:
-        """(P, g, g) of another mean, on the same grids with the same bandwidths."""
+        """(P, g, g) densities of another mean, on the same grids with the same bandwidths."""
         columns, g = len(self.pair_grids), self.pair_grids.shape[1]
         if isinstance(mean, ComponentMean):
             out = np.empty((len(self.pairs), g, g))
@@ -104,10 +106,10 @@ class MarginalDensities:
         if columns < 2:
             return np.empty((0, g, g))
         weights = mean.weights
-        equal = weights.min() == weights.max()  # then the sums are multiplied once
+        equal = weights.min() == weights.max()  # equal weights multiply the sums once, at the end
         cuts = blocks(mean.size, BLOCK)
         ranges = blocks(len(cuts), -(-len(cuts) // MAX_PARTS))
-        parts = np.zeros((len(ranges), columns * g, columns * g))  # added in order, so that threads do not change a bit
+        parts = np.zeros((len(ranges), columns * g, columns * g))  # added in order, so that results do not depend on threads
 
         def add(part: Array, first: int, last: int) -> None:
             for start, stop in cuts[first:last]:
@@ -125,7 +127,7 @@ class MarginalDensities:
 
 
 def _bars(mean: KernelMean, columns: int) -> Array:
-    """(c, 3, b) the histograms of the first columns; of none if some weight is negative."""
+    """(c, 3, b) the histograms of the first columns; (0, 3, 0) if any weight is negative."""
     if mean.weights.min() < 0:
         return np.empty((0, 3, 0))
     counted = histograms(mean.atoms, mean.weights, range(columns))
@@ -154,7 +156,7 @@ def _along(mean: KernelMean, column: int, grid: Array, width: float) -> Array:
 
 
 def _binned(positions: Array, weights: Array) -> Array:
-    """(BINS,) linear binning: the weight of a position between 0, 1, 2, … is divided between its two neighbours."""
+    """(BINS,) linear binning: the weight at a position is divided between the two nearest integers."""
     first = np.floor(positions)
     inside = (first >= 0) & (first < BINS - 1)
     if not inside.all():
@@ -163,8 +165,8 @@ def _binned(positions: Array, weights: Array) -> Array:
     return np.asarray(np.bincount(bins, weights - upper, BINS) + np.bincount(bins + 1, upper, BINS), np.float64)
 
 
-def _widths(mean: KernelMean, spread: Array) -> Array:
-    """(d,) the kernel's bandwidth along each column; by Scott's rule for a kernel without one."""
+def _bandwidths(mean: KernelMean, spread: Array) -> Array:
+    """(d,) the kernel's bandwidth along each column, or Scott's rule for a kernel without a bandwidth."""
     kernel: Any = mean.kernel
     if isinstance(kernel, RadialKernel):
         units = kernel.column_units
@@ -182,7 +184,7 @@ def _factors(x: Floats, grid: Array, width: float) -> NDArray[np.float32]:
 
 
 def column_differences(full: KernelMean, small: SmallMean, scales: Array | None = None) -> Array:
-    """(d,) the largest difference of each column's density in ``small`` to that in ``full``, relative to its peak.
+    """(d,) the largest difference between the densities of each column in ``small`` and ``full``, relative to the peak in ``full``.
 
     Parameters
     ----------
@@ -190,6 +192,8 @@ def column_differences(full: KernelMean, small: SmallMean, scales: Array | None 
     small : KernelMean or ComponentMean of the same columns
     scales : (d,) the spread of each column, by default from ``full``
 
+    Examples
+    --------
     >>> import numpy as np
     >>> from reduset import Gaussian, KernelMean
     >>> from reduset.model import column_differences

@@ -1,10 +1,12 @@
 """The model: a compression and its error in one file, which can be used and reported on without the data.
 
-It has the atoms or components and weights, the names of the columns, the certificate, the error of every size and at every scale,
-the weights of some smaller sizes, the marginal densities of the full mean, and the origin. `KernelMean.load` reads the mean of a
-model of atoms, `ComponentMean.load` that of a model of components, which is another kind of file.
+It stores the atoms or components with their weights, the names of the columns, and the certificate. It also stores the error of
+every size and at every scale, the weights of some smaller sizes, the marginal densities of the full mean, and the origin.
+`KernelMean.load` reads the mean of a model of atoms. `ComponentMean.load` reads the mean of a model of components, which is another
+kind of file.
 
-The error at every scale takes a hundredth of the time of its atoms, so every third of the sizes of the report's slider has one.
+Computing the error at every scale takes a hundredth of the time of the atoms. It is therefore stored for every third size of the
+report's slider.
 """
 
 from __future__ import annotations
@@ -26,8 +28,8 @@ from reduset.mean import MEAN, KernelMean
 from reduset.mixture import COMPONENT_MEAN, ComponentMean, SmallMean
 from reduset.model.marginals import MarginalDensities
 
-STEPS, PROFILE_STEP = 24, 3  # sizes with weights; every third has a profile
-CURVES = 5  # of a profile: errors, lower and upper ends, random rows, sampling errors
+STEPS, PROFILE_STEP = 24, 3  # number of sizes with weights; every third size has a profile
+CURVES = 5  # arrays of a profile: errors, lower and upper ends of intervals, errors of random rows, sampling errors
 AMOUNT = f.optional(f.measured())
 ABOUT = f.entries(  # written by this library; users may add entries of other names
     selection=f.text,
@@ -112,12 +114,12 @@ def column_names(names: Sequence[str] | None, dimension: int, parameter: str = "
 
 @dataclass(frozen=True)
 class SizeProfiles:
-    """The error at every scale of some sizes.
+    """The error at every scale, for some of the sizes.
 
     Attributes
     ----------
-    sizes : (p,) in increasing order, the last that of the result; empty without profiles
-    profiles : of the sizes, at the same bandwidths
+    sizes : (p,) in increasing order up to the size of the result; empty without profiles
+    profiles : one for each size, at the same bandwidths
     """
 
     sizes: NDArray[np.int64]
@@ -125,7 +127,7 @@ class SizeProfiles:
 
     @classmethod
     def of(cls, small: Compression, sizes: NDArray[np.int64]) -> SizeProfiles:
-        """Of some of these sizes of a compression, including the last; of none if it has no profile."""
+        """The profiles of every third size of a compression, including the last; empty if the compression has no profile."""
         sizes = sizes[::-1][::PROFILE_STEP][::-1] if small.has_profile else np.empty(0, np.int64)
         return cls(sizes, tuple(small.at(int(size)).profile() for size in sizes))
 
@@ -144,12 +146,12 @@ class SizeProfiles:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], confidence: float, largest: int) -> SizeProfiles:
-        """From the arrays of a file, of a result with ``largest`` atoms and intervals of this confidence."""
+        """From the arrays of a file, for a result with ``largest`` atoms and intervals of the given confidence."""
         scales, sizes, curves = arrays["scales"], arrays["profile_sizes"], arrays["profile_errors"]
         if (len(sizes) > 0) != (len(scales) > 0):
             raise ValueError(f"profiles must have sizes and scales, got {len(sizes)} sizes and {len(scales)} scales")
         if not (np.diff(scales) < 0).all():
-            raise ValueError("scales must be positive numbers from coarse to fine")
+            raise ValueError("scales must be positive numbers in decreasing order")
         if len(sizes) and not ((np.diff(sizes) > 0).all() and sizes[-1] == largest):
             raise ValueError(f"profile_sizes must go up to the {largest:,} atoms of the model")
         return cls(
@@ -172,13 +174,14 @@ class Model:
     n_samples : number of points of the full mean
     certificate : Certificate
     path : the error of every size
-    step_sizes, step_weights : (k,) some sizes up to m, and (k, m) the weights of the first atoms, 0 beyond
-    portrait : marginal densities of the full mean; of a sample of its points for a stream
+    step_sizes : (k,) some of the sizes up to m
+    step_weights : (k, m) the weights of the first atoms for each of these sizes, and 0 for the other atoms
+    portrait : marginal densities of the full mean; for a stream, of a sample of its points
     total : Σ w of the full mean; None for signed weights
     about : plain values: the selection, the command, the files
-    profiles : the error at every scale, of some sizes
+    profiles : the error at every scale, for some of the sizes
     resolved : the resolution, if it was searched for
-    near_median : the error at the median distance of the rows, or at the nearest bandwidth at which it is measured; None if unknown
+    near_median : the error at the median distance of the rows, or at the nearest measured bandwidth; None if unknown
     """
 
     mean: SmallMean
@@ -199,14 +202,14 @@ class Model:
     def of(
         cls, full: KernelMean, small: Compression, columns: Sequence[str] | None = None, about: Mapping[str, Any] | None = None
     ) -> Model:
-        """The model of a compression of ``full``; two passes over the points, for the marginal densities.
+        """The model of a compression of ``full``. The marginal densities take two passes over the points.
 
         Parameters
         ----------
         full : KernelMean that was compressed
         small : Compression
         columns : names, by default "x1", "x2", …
-        about : plain values to keep with it
+        about : plain values to store with the model
         """
         if full.size != small.n_samples or full.dimension != small.mean.dimension:
             raise ValueError(
@@ -223,7 +226,7 @@ class Model:
 
         Parameters
         ----------
-        sample : KernelMean of random rows, of `StreamCompressor.sample`
+        sample : KernelMean of random rows, from `StreamCompressor.sample`
         small, columns, about : as in `of`; ``about["portrait_rows"]`` is the number of rows of the sample
         """
         if sample.size > small.n_samples or sample.dimension != small.mean.dimension:
@@ -278,15 +281,15 @@ class Model:
 
     @property
     def resolution(self) -> float | None:
-        """The smallest bandwidth within the tolerance, there and at all larger ones, if it was searched for."""
+        """The smallest bandwidth at which the error is within the tolerance, there and at all larger ones; None if unknown."""
         return None if self.resolved is None else self.resolved.bandwidth
 
     def profile(self, step: int = -1) -> ErrorProfile:
         """The error at every scale of ``step_sizes[step]`` atoms, or of the nearest size that has a profile."""
         if not len(self.profiles.sizes):
             raise ValueError(
-                "this model has the error at one scale only: its kernel has no bandwidth, the bandwidth is too small for random "
-                "Fourier features, or its file has no profiles; see certificate.relative_error"
+                "this model has the error at one scale only, because its kernel has no bandwidth, the bandwidth is too small for "
+                "random Fourier features, or its file has no profiles; use certificate.relative_error"
             )
         nearest = self.profiles.nearest(int(self.step_sizes[step]))
         profile, size = self.profiles.profiles[nearest], int(self.profiles.sizes[nearest])
@@ -308,9 +311,9 @@ class Model:
         return float(self.path.relative_errors[np.abs(self.path.sizes - self.step_sizes[step]).argmin()])
 
     def subsample_errors(self, sizes: NDArray[np.int64]) -> Array | None:
-        """Root mean square error of so many random rows; None for signed weights.
+        """The root mean square error of random rows, for each of these numbers of rows; None for signed weights.
 
-        Rows drawn with probability w/Σw, each of weight Σw/m: E‖f − f_m‖² = ((Σw)² C − ‖f‖²)/m.
+        Rows are drawn with probability w/Σw and have weight Σw/m. Then E‖f − f_m‖² = ((Σw)² C − ‖f‖²)/m.
         """
         norm, energy = self.certificate.norm, self.certificate.energy
         if self.total is None or not (0 < norm < np.inf and 0 < energy < np.inf):
@@ -334,7 +337,7 @@ class Model:
 
     @classmethod
     def load(cls, path: _archive.Path_) -> Model:
-        """Read a file of `save`; a damaged, edited, newer or foreign file raises ValueError."""
+        """Read a file of `save`. Raises ValueError for a damaged, edited, newer or foreign file."""
         return _archive.read(
             path,
             {
@@ -347,10 +350,10 @@ class Model:
 
     @classmethod
     def _from_values(cls, values: dict[str, Any], mean: SmallMean) -> Model:
-        """The model of a file, whose parts must be consistent with each other, which a digest does not show."""
+        """The model of a file. Raises ValueError for inconsistent parts, because the digest of a file does not detect them."""
         certificate, width = values["certificate"], bandwidth_of(mean.kernel)
         if certificate.bandwidth not in (None, width):
-            raise ValueError(f"certificate.bandwidth must be that of the kernel, {width}, got {certificate.bandwidth!r}")
+            raise ValueError(f"certificate.bandwidth must be the bandwidth of the kernel, {width}, got {certificate.bandwidth!r}")
         portrait = MarginalDensities(**{name: values[name] for name in MarginalDensities.__dataclass_fields__})
         columns, paired = len(portrait.grids), len(portrait.pair_grids)
         if (
