@@ -90,7 +90,7 @@ def whole_colours(name: str, shift: SparseMeanShift, sizes: Sizes) -> tuple[list
     ran = mean_shift(full, colours)
     modes, mode_of = find_modes(full, ran.limits, shift.merge)
     row[2] += f", {len(modes)} modes"
-    distance = clustering_distance(shift.labels_, mode_of[ran.owner][which.ravel()])
+    distance = clustering_distance(shift.labels_, mode_of[ran.assignments][which.ravel()])
     met = "yes" if row.pop() == "yes" and distance <= COLOURS_HAUSDORFF else "NO"
     return [*row, f"{distance:.4f}", f"{COLOURS_HAUSDORFF}", met], faster, distance
 
@@ -120,7 +120,7 @@ def plain(name: str, spatial: float, bandwidth: float, every: int) -> tuple[np.n
     ran: list[Any] = []
     whole = seconds(lambda: ran.append(mean_shift(full, X, meet=0.0)))
     _, mode_of = find_modes(full, ran[0].limits, SparseMeanShift().merge)
-    return ran[0].ends, mode_of[ran[0].owner], whole
+    return ran[0].ends, mode_of[ran[0].assignments], whole
 
 
 def against_sklearn(sizes: Sizes) -> tuple[list[str], float]:

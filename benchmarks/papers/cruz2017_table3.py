@@ -167,7 +167,7 @@ def of_image(name: str, every: int) -> dict[str, Any]:
     full = KernelMean.from_samples(X, Gaussian(h, normalized=True, space="l2"))
     ran, full_time = timed(lambda: mean_shift(full, X, meet=0.0))
     _, mode_of = find_modes(full, ran.limits, 1.0)
-    labels = mode_of[ran.owner]
+    labels = mode_of[ran.assignments]
     found: dict[str, Any] = {"image": name, "pixels": len(X), "bandwidth": h}
     found["B, all pixels"] = [0.0, full_time, 0.0, 0.0, int(labels.max()) + 1]
     for way, (shift, whole) in shifts.items():

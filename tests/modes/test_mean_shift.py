@@ -27,7 +27,7 @@ def labels_of(mean, X, **options):
 
 def labels_by(mean, found):
     modes, mode_of = merge_modes(mean, found.limits, 1.0)
-    return mode_of[found.owner], modes
+    return mode_of[found.assignments], modes
 
 
 @pytest.mark.parametrize("covariance", [None, COVARIANCE])
@@ -93,8 +93,8 @@ def test_starts_are_not_changed_and_reports_are_made():
 
 def test_owners_are_numbers_of_distinct_places():
     found = mean_shift(mean_of(blobs()), blobs())
-    assert sorted(set(found.owner)) == list(range(len(found.limits)))
-    np.testing.assert_array_equal(found.ends, found.limits[found.owner])
+    assert sorted(set(found.assignments)) == list(range(len(found.limits)))
+    np.testing.assert_array_equal(found.ends, found.limits[found.assignments])
 
 
 @pytest.mark.parametrize("covariance", [None, COVARIANCE])

@@ -99,7 +99,7 @@ def test_a_kernel_mean_is_climbed_alike_as_the_mixture_that_it_is(covariance):
     one, other = mean_shift(mean, X, meet=0, rest=1e-5), mean_shift(f, X, meet=0, rest=1e-5)
     np.testing.assert_allclose(other.ends, one.ends, atol=1e-3)
     assert abs(one.steps - other.steps) <= 3
-    labels = [find_modes(g, c.limits, 1.0)[1][c.owner] for g, c in ((mean, mean_shift(mean, X)), (f, mean_shift(f, X)))]
+    labels = [find_modes(g, c.limits, 1.0)[1][c.assignments] for g, c in ((mean, mean_shift(mean, X)), (f, mean_shift(f, X)))]
     assert clustering_distance(*labels) == 0
     ascent = MixtureAscent(f)
     a, b = ascent.frame.apply(X[:5]), mean.kernel.plain_frame(mean.atoms).apply(X[:5])
@@ -127,7 +127,7 @@ def test_components_far_apart_are_modes_and_starts_go_to_their_own(shape):
     which = rng.integers(4, size=200)
     found = mean_shift(f, means[which] + rng.normal(size=(200, 2)))
     modes, mode_of = find_modes(f, found.limits, 1.0)
-    np.testing.assert_allclose(modes[mode_of[found.owner]], means[which], atol=1e-2)
+    np.testing.assert_allclose(modes[mode_of[found.assignments]], means[which], atol=1e-2)
     assert len(modes) == 4
     assert (np.diff(f.log_density(modes)) < 0).all()
 

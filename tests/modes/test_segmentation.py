@@ -206,7 +206,7 @@ def test_the_result_says_what_it_is_in_plain_words():
     found = cut(noisy())
     lines = str(found).splitlines()
     assert lines[0] == "18 × 24 pixels in 3 segments (largest 50.0%, 25.0%, 25.0%)"
-    assert lines[1].startswith(f"  error      {error_text(found.certificate)}, of the density")
+    assert lines[1].startswith(f"  error      {error_text(found.certificate)} of the density")
     assert lines[2].startswith(f"  bandwidth  {found.bandwidth:.3g}")
     assert not [sign for sign in ("‖", "ν", "bound") if sign in str(found)]
 
@@ -226,8 +226,8 @@ def test_options_go_to_the_mean_shift():
         (np.full((3, 3), np.nan), ValueError, "image .*got NaN or infinity"),
         (np.array([["a"]]), TypeError, "image .*got dtype <U1"),
         (np.zeros((3, 3), complex), TypeError, "image .*got dtype complex128"),
-        (np.zeros((3, 3), np.int64), TypeError, r"8 or 16 bits, .* got dtype int64. Use image.astype\(np.uint8\), or floats"),
-        (np.zeros((3, 3), np.uint32), TypeError, "8 or 16 bits, .* got dtype uint32"),
+        (np.zeros((3, 3), np.int64), TypeError, r"8 or 16 bits, .*got dtype int64; use image.astype\(np.uint8\)"),
+        (np.zeros((3, 3), np.uint32), TypeError, "8 or 16 bits, .*got dtype uint32"),
     ],
 )
 def test_bad_images_are_named(image, error, message):
@@ -246,7 +246,7 @@ def test_bad_images_are_named(image, error, message):
             "spatial .*got -1.0",
         ),
         ({"bandwidth": -1.0}, ValueError, "bandwidth .*got -1.0"),
-        ({"cluster_all": False}, ValueError, "every .*got False"),
+        ({"cluster_all": False}, ValueError, "cluster_all .*got False"),
     ],
 )
 def test_bad_options_are_named(options, error, message):
@@ -255,9 +255,7 @@ def test_bad_options_are_named(options, error, message):
 
 
 def test_floats_beyond_white_are_warned_of():
-    with pytest.warns(
-        UserWarning, match="go to 255, so that colour outweighs position; divide them by the value of white, such as 255"
-    ):
+    with pytest.warns(UserWarning, match="up to 255, .*position; divide .*such as 255"):
         cut(255.0 * KINDS["RGB float"] / KINDS["RGB float"].max(), bandwidth=20.0)
 
 

@@ -1,4 +1,4 @@
-"""Modes and clusters: mean shift on few atoms, segments of images, and distances between clusterings.
+"""Modes and clusters: mean shift on weighted atoms, segmentation of images, and distances between clusterings.
 
 May import: simplification, compression and the packages below them.
 """

@@ -1,11 +1,11 @@
 """Distances between two clusterings of the same points (Cruz Cortés & Scott 2017, Section VI-C).
 
-The discrepancy index is the proportion of points that two mean shifts move to limits more than δ apart. The Hausdorff distance
-compares clusters as sets, by the proportion of points in which they differ:
+The discrepancy index compares the limits of two mean shifts. It is the proportion of points with limits more than δ apart. The
+Hausdorff distance compares clusters as sets (Chacón & Monfort 2013). Two clusters differ by a proportion ρ of the points:
 
-    ρ(A, B) = |A Δ B| / n,    d_H = max { max_A min_B ρ(A, B), max_B min_A ρ(A, B) }        (Chacón & Monfort 2013)
+    ρ(A, B) = |A Δ B| / n,    d_H = max { max_A min_B ρ(A, B), max_B min_A ρ(A, B) }
 
-O(n + a·b) for a and b clusters.
+The cost is O(n + a·b) for a and b clusters.
 """
 
 from __future__ import annotations
@@ -21,11 +21,14 @@ from reduset._types import PointsLike, WeightsLike
 
 
 def discrepancy_index(ends: PointsLike, others: PointsLike, radius: float) -> float:
-    """The proportion of points with limits that differ by more than ``radius`` (the paper: three bandwidths).
+    """The proportion of points with limits that differ by more than ``radius``.
 
     Parameters
     ----------
-    ends, others : (n, d) limits of the same points, from two methods
+    ends, others : (n, d)
+        Limits of the same points, from two methods.
+    radius : float
+        Largest distance between two equal limits. The paper uses three bandwidths.
 
     Examples
     --------
@@ -42,12 +45,14 @@ def discrepancy_index(ends: PointsLike, others: PointsLike, radius: float) -> fl
 
 
 def clustering_distance(labels: ArrayLike, others: ArrayLike, sample_weight: WeightsLike = None) -> float:
-    """The Hausdorff distance of two clusterings, from 0 to 1, which does not depend on the cluster names.
+    """The Hausdorff distance of two clusterings, from 0 to 1. It does not depend on the cluster names.
 
     Parameters
     ----------
-    labels, others : (n,) labels of the same points
-    sample_weight : (n,) non-negative, optional
+    labels, others : (n,)
+        Labels of the same points, from two clusterings.
+    sample_weight : (n,), optional
+        Non-negative weights of the points.
 
     Examples
     --------
@@ -56,27 +61,33 @@ def clustering_distance(labels: ArrayLike, others: ArrayLike, sample_weight: Wei
     >>> clustering_distance([0, 0, 1, 1], [0, 0, 0, 1])
     0.25
     """
-    one, other = (_label_numbers(value, name) for value, name in ((labels, "labels"), (others, "others")))
-    if len(other) != len(one):
-        raise ValueError(f"labels and others must have the same length, got {len(one)} and {len(other)}")
-    weights = np.ones(len(one)) if sample_weight is None else _validate.weights(sample_weight, len(one))
-    present = weights > 0  # clusters of points without weight do not count
-    rows, columns = (np.unique(numbers[present], return_inverse=True)[1] for numbers in (one, other))
-    proportions = weights[present] / weights.max()  # first, so that the sum is finite
+    first, second = (_label_numbers(value, name) for value, name in ((labels, "labels"), (others, "others")))
+    if len(second) != len(first):
+        raise ValueError(f"labels and others must have the same length, got {len(first)} and {len(second)}")
+    weights = np.ones(len(first)) if sample_weight is None else _validate.weights(sample_weight, len(first))
+    present = weights > 0  # Clusters without weight do not count.
+    rows, columns = (np.unique(numbers[present], return_inverse=True)[1] for numbers in (first, second))
+    proportions = weights[present] / weights.max()  # Divide by the maximum first, so that the sum is finite.
     common = coo_array((proportions / proportions.sum(), (rows, columns))).tocsr()
     masses, other_masses = np.asarray(common.sum(axis=1)).ravel(), np.asarray(common.sum(axis=0)).ravel()
-    return max(_farthest(common, masses, other_masses), _farthest(common.T.tocsr(), other_masses, masses), 0.0)
+    forward = _directed_distance(common, masses, other_masses)
+    backward = _directed_distance(common.T.tocsr(), other_masses, masses)
+    return max(forward, backward, 0.0)
 
 
 def _label_numbers(value: Any, name: str) -> Any:
+    """Replace labels by numbers from 0."""
     array = np.asarray(value)
     if array.ndim != 1 or len(array) == 0:
-        raise ValueError(f"{name} must have one label per point, (n,); got an array of shape {array.shape}")
+        raise ValueError(f"{name} must have one label per point, (n,), got an array of shape {array.shape}")
     return np.unique(array, return_inverse=True)[1]
 
 
-def _farthest(common: Any, masses: Any, others: Any) -> float:
-    """The maximum over clusters of the smallest ρ to one of the others, row by row: there may be many of both."""
+def _directed_distance(common: Any, masses: Any, others: Any) -> float:
+    """The maximum over clusters of the smallest ρ to one of the others.
+
+    It is computed row by row, because a matrix of all pairs of clusters may not fit in memory.
+    """
     largest = 0.0
     for k in range(len(masses)):
         row = slice(common.indptr[k], common.indptr[k + 1])

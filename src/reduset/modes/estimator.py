@@ -1,6 +1,6 @@
-"""Clusters as the basins of a density's modes: mean shift on few atoms or components, with scikit-learn's interface.
+"""Clusters as the basins of a density's modes: mean shift on atoms or components, with scikit-learn's interface.
 
-One compression or simplification, O(n·m), then steps of O(m) a point instead of O(n).
+One compression or simplification costs O(n·m). Each step then costs O(m) a point instead of O(n).
 """
 
 from __future__ import annotations
@@ -46,54 +46,69 @@ MIN_ATOMS, MAX_ATOMS = 500, 1000
 @seeded
 @dataclass(eq=False, repr=False, kw_only=True)
 class SparseMeanShift(ClusterMixin, BaseEstimator):
-    """Mean shift on a compressed Gaussian density: in place of `sklearn.cluster.MeanShift`, whose kernel is flat.
+    """Mean shift clustering on a compressed Gaussian density.
+
+    It has the interface of `sklearn.cluster.MeanShift`, which uses a flat kernel.
 
     Parameters
     ----------
     bandwidth : float, str or None
-        Of the Gaussian, a number or a rule of `reduset.bandwidth`. Default: "mode_clustering".
+        Bandwidth of the Gaussian. A string is the name of a rule of `reduset.bandwidth`. The default is "mode_clustering".
     via : "atoms" or "mixture"
-        How the density is approximated: by atoms with its bandwidth, as in `compress`, or by components with their own covariances,
-        as in `simplify`. Fewer components suffice, but each costs more.
+        Approximation of the density. "atoms" uses atoms with its bandwidth, as in `compress`. "mixture" uses components with their
+        own covariances, as in `simplify`. The same error needs fewer components than atoms, but each component costs more.
     tol : float, optional
-        The largest relative L2 error of the density. If ``max_size`` atoms do not reach it, a warning is given.
+        Largest relative L2 error of the density. A warning is issued if ``max_size`` atoms do not reach it.
     size : int, optional
-        The number of atoms or components, instead of ``tol``; n or more climbs the full density. The default is 500 atoms, or √n if
-        that is more. With "mixture" it is ``radius=2 * bandwidth``, the finest at which modes are distinct. If this needs more than
-        ``max_size`` components, it is 100 components.
+        Number of atoms or components, instead of ``tol``. With n or more, the full density is used. The default is 500 atoms, or √n
+        if this is more. With "mixture", the default is ``radius=2 * bandwidth``, the smallest distance of distinct modes. If this
+        needs more than ``max_size`` components, the default is 100 components.
     radius : float, optional
-        With "mixture", instead of ``size``: the radius of the groups of rows that become a component each, in the units of X.
+        Radius of the groups of rows with "mixture", instead of ``size``. Each group becomes a component. It has the unit of X.
     max_size : int, "sqrt" or function of n
-        The maximum number of atoms or components with ``tol`` or ``plateau``. "sqrt" is the largest integer below √n.
+        Maximum number of atoms or components with ``tol`` or ``plateau``. "sqrt" is the largest integer below √n.
     finish : bool, optional
-        Whether the limits of the points continue on the density of all rows, whose modes are then exact. Many rows are first
-        gathered in cells of a third of a bandwidth. The default is True with "mixture"; False is the form of the papers.
+        Whether the limits of the points continue on the density of all rows. Then the modes are exact. More than 10,000 rows are
+        first gathered in cells of a third of a bandwidth. The default is True with "mixture", and False with "atoms". The papers
+        use False.
     merge : float
-        Modes within this number of bandwidths are merged. Saddles on which points stop are not modes.
+        Modes within this number of bandwidths are merged. A saddle point is not a mode, even if points stop on it.
     cluster_all : bool
-        Whether points farther than ``orphan`` bandwidths from every limit get the label of their mode, or −1.
+        True labels all points by their mode. False labels points far from every limit −1. ``orphan`` sets the distance.
     orphan : float
+        Largest distance from a limit with ``cluster_all=False``. The unit is the bandwidth.
     max_iter : int
-        The maximum number of steps of a point.
+        Maximum number of steps of a point. If points have not converged, a warning is issued.
     progress : bool or function of (stage, done, total)
+        Whether to show the progress. A function receives it instead.
     random_state : int, RandomState, Generator or None
+        Seed of random selections. None draws a fresh seed.
     select : selector or its name
-        How the atoms are selected, as in `compress`.
+        Selector of the atoms, as in `compress`.
     plateau : float, optional
-        With "atoms", instead of ``size`` or ``tol``: stop at the first atom that adds at most this proportion of the energy added
-        since the first. The 2017 paper sets ``select="kcenter", plateau=1e-8, max_size="sqrt"``.
+        Stopping rule with "atoms", instead of ``size`` or ``tol``. The selection stops at the first atom that adds at most this
+        proportion of the energy added since the first atom. The 2017 paper sets
+        ``select="kcenter", plateau=1e-8, max_size="sqrt"``.
     weights : str
-        Of the atoms, non-negative, as in `compress`. "simplex_projection" is the 2017 paper's.
+        Rule for the weights of the atoms, as in `compress`. They must be non-negative. The 2017 paper uses "simplex_projection".
 
     Attributes
     ----------
-    cluster_centers_ : (k, d) the modes, the highest first
+    cluster_centers_ : (k, d)
+        Modes, in descending order of density. Mode k is the centre of cluster k.
     labels_ : (n,)
-    ends_ : (n, d) the limit of each point
-    n_iter_ : the maximum number of steps
-    mean_, compression_ : the atoms, and their compression (None for the full density); None with "mixture"
-    mixture_, simplification_ : the same for components; None with "atoms"
-    certificate_, bandwidth_ : the approximation error, and the bandwidth
+        Label of each point.
+    ends_ : (n, d)
+        Limit of each point. The limits of points of one cluster are close to its mode.
+    n_iter_ : int
+        Maximum number of steps.
+    mean_, compression_ : KernelMean and Compression
+        Atoms and their compression. The compression is None for the full density. Both are None with "mixture".
+    mixture_, simplification_ : Mixture and Simplification
+        Components and their simplification. The simplification is None for the full density. Both are None with "atoms".
+    certificate_ : Certificate
+        Approximation error of the density.
+    bandwidth_ : float
 
     Examples
     --------
@@ -126,14 +141,14 @@ class SparseMeanShift(ClusterMixin, BaseEstimator):
     weights: str = "simplex"
 
     def fit(self, X: PointsLike, y: Any = None, sample_weight: WeightsLike = None) -> SparseMeanShift:
-        """Compress the density of X and climb it from every row.
+        """Compress the density of X, and run mean shift from every row.
 
         Parameters
         ----------
         X : (n, d)
         y : ignored
         sample_weight : (n,) array, optional
-            Non-negative; only their ratios matter.
+            Non-negative weights of the rows. Only their ratios matter.
         """
         given, X = X, self._points(X)
         merge = _validate.positive(self.merge, "merge", "it is a number of bandwidths")
@@ -152,31 +167,31 @@ class SparseMeanShift(ClusterMixin, BaseEstimator):
         else:
             final = Ascent(ascent.limits, np.arange(len(ascent.limits)), 0, 0)
         self.cluster_centers_, mode_of = find_modes(density, final.limits, merge, self.max_iter)
-        self._mode_of = mode_of[final.owner]
-        self.ends_ = as_given(take_on_device(final.ends, ascent.owner), given)
+        self._mode_of = mode_of[final.assignments]
+        self.ends_ = as_given(take_on_device(final.ends, ascent.assignments), given)
         self.n_iter_ = ascent.steps + final.steps
-        self.labels_: Labels = as_given(self._without_orphans(density, X, take_on_device(self._mode_of, ascent.owner)), given)
+        self.labels_: Labels = as_given(self._without_orphans(density, X, take_on_device(self._mode_of, ascent.assignments)), given)
         return self
 
     def _points(self, X: PointsLike, reset: bool = True) -> Floats:
-        """The rows; arrays on a GPU stay there if they can climb there."""
+        """The validated rows. Arrays on a GPU stay on the GPU if mean shift supports the other options on it."""
         _validate.one_of(self.via, "via", ("atoms", "mixture"))
         if on_device(X) and (self.via != "atoms" or self.finish):
-            raise TypeError("X is an array on a GPU, which needs via='atoms' and finish=False; set these, or move X to the CPU")
+            raise TypeError("an array X on a GPU needs via='atoms' and finish=False; set these, or move X to the CPU")
         return of_estimator(self, X, reset)
 
     def _finishes(self, rows: int) -> bool:
-        """Whether the limits continue on the density of all rows, unless it was climbed already."""
+        """Whether the limits continue on the density of all rows. This is False if the approximation has all rows."""
         finish = self.via == "mixture" if self.finish is None else _validate.flag(self.finish, "finish")
-        climbed = self.mean_ if self.mixture_ is None else self.mixture_
-        return finish and climbed is not None and climbed.size < rows
+        approximation = self.mean_ if self.mixture_ is None else self.mixture_
+        return finish and approximation is not None and approximation.size < rows
 
     def _fit_approximation(self, full: KernelMean) -> None:
-        """The atoms or components that are climbed instead of all rows."""
+        """Compute the atoms or components that replace the rows."""
         at_most_one(size=self.size, tol=self.tol, plateau=self.plateau, radius=self.radius)
         request = AtomRequest.of(self)
         if is_signed(request.weights):
-            raise ValueError(f"weights must not be negative, for a density to climb; got {self.weights!r}, use 'simplex'")
+            raise ValueError(f"weights must be a rule for non-negative weights, got {self.weights!r}; use 'simplex'")
         rng = _validate.generator(self.random_state, "random_state")
         self.mean_: KernelMean | None = None
         self.compression_: Compression | None = None
@@ -184,11 +199,11 @@ class SparseMeanShift(ClusterMixin, BaseEstimator):
         self.simplification_: Simplification | None = None
         if self.via == "atoms":
             if self.radius is not None:
-                raise ValueError(f"radius={self.radius!r} needs via='mixture'; use that, or give tol or size")
+                raise ValueError(f"radius={self.radius!r} needs via='mixture'; set it, or use tol or size")
             request = request.or_else(size=max(MIN_ATOMS, int(np.sqrt(full.size))))
             self.compression_ = request.compress_below(full, rng, self.progress)
             if self.compression_ is not None:
-                request.warn_if_not_reached(self.compression_, "the modes of these atoms may differ from those of all points")
+                request.warn_if_not_reached(self.compression_, "the modes of these atoms may differ from the modes of all points")
             mean, self.certificate_ = evaluated(full, self.compression_)
             self.mean_ = cast(KernelMean, mean)
         else:
@@ -196,9 +211,9 @@ class SparseMeanShift(ClusterMixin, BaseEstimator):
 
     def _simplified(self, full: KernelMean, request: AtomRequest, rng: np.random.Generator) -> tuple[Mixture, Certificate]:
         if request.plateau is not None:
-            raise ValueError(f"plateau={self.plateau!r} needs via='atoms'; give tol, size or radius for a mixture")
+            raise ValueError(f"plateau={self.plateau!r} needs via='atoms'; use tol, size or radius for a mixture")
         if request.size is not None and request.size >= full.size:
-            copy = KernelMean(np.array(full.atoms), full.weights, full.kernel)  # the caller may change X
+            copy = KernelMean(np.array(full.atoms), full.weights, full.kernel)  # The caller may change X.
             return Mixture.from_mean(copy), Certificate.of_nothing_lost(full)
         max_size = request.most(full.size)
         goals = {name: getattr(self, name) for name in ("tol", "size", "radius") if getattr(self, name) is not None}
@@ -208,15 +223,15 @@ class SparseMeanShift(ClusterMixin, BaseEstimator):
         small, certificate = simplified_density(full, kernel, max_size, rng=rng, progress=self.progress, **goals)
         if not small.reached:
             warn(
-                f"{request.goal} was not reached with {small.size:,} components, whose error is {small.error:.2g}"
-                f"{at_bandwidth(certificate.bandwidth)}: their modes may differ from those of all points. A wider bandwidth, a "
-                "larger tol or a larger max_size reaches it",
+                f"{request.goal} was not reached with {small.size:,} components; the error is {small.error:.2g}"
+                f"{at_bandwidth(certificate.bandwidth)}: the modes of these components may differ from the modes of all points. A "
+                "wider bandwidth, a larger tol or a larger max_size reaches it",
                 NotReachedWarning,
             )
         if self.radius is not None and small.size == 1:
             warn(
-                f"radius={self.radius:g} covers all rows, so there is only one component; it is in the units of X (for the "
-                "colours of an image, 25 levels of 8 bits are 25/255)"
+                f"radius={self.radius:g} covers all rows, so there is only one component; use a smaller radius in the units of X "
+                "(for the colours of an image, 25 levels of 8 bits are 25/255)"
             )
         self.simplification_ = small
         return small.mixture, certificate
@@ -231,19 +246,19 @@ class SparseMeanShift(ClusterMixin, BaseEstimator):
             ascent = mean_shift(density, X, self.max_iter, report=shown.stage("climb"))
         if ascent.unfinished:
             warn(
-                f"{ascent.unfinished:,} of {len(X):,} points were still climbing after max_iter={self.max_iter} steps; raise it",
+                f"{ascent.unfinished:,} of {len(X):,} points have not converged after max_iter={self.max_iter} steps; raise it",
                 ConvergenceWarning,
             )
         return ascent
 
     def predict(self, X: PointsLike) -> Labels:
-        """The cluster of each row of X, from the fitted limit that is nearest to its own limit."""
+        """The cluster of each row of X. It is the cluster of the fitted limit that is nearest to the row's limit."""
         check_is_fitted(self)
         given, X = X, self._points(X, reset=False)
         density = self._ascent_density()
         ascent = self._ascend(density, X)
         closest, _ = nearest(ascent.limits, self._limits, density.frame)
-        return as_given(self._without_orphans(density, X, take_on_device(self._mode_of[closest], ascent.owner)), given)
+        return as_given(self._without_orphans(density, X, take_on_device(self._mode_of[closest], ascent.assignments)), given)
 
     def _without_orphans(self, density: AscentDensity, X: Any, labels: Labels) -> Labels:
         if self.cluster_all:

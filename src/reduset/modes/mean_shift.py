@@ -1,14 +1,17 @@
-"""Mean shift (Comaniciu & Meer 2002): every point climbs a density to its mode, and close modes are merged.
+"""Mean shift (Comaniciu & Meer 2002): every point moves uphill to a mode of the density, and close modes are merged.
 
-    y ← Σᵢ aᵢ tᵢ / Σᵢ aᵢ,    aᵢ = wᵢ φ(y, tᵢ)                          kernels of one width (Comaniciu & Meer 2002)
-    y ← (Σᵢ aᵢ Hᵢ⁻¹)⁻¹ Σᵢ aᵢ Hᵢ⁻¹ tᵢ,    aᵢ = wᵢ N(y; tᵢ, Hᵢ)         components (Comaniciu, Ramesh & Meer 2001)
+A step for kernels of one width (Comaniciu & Meer 2002), and for components (Comaniciu, Ramesh & Meer 2001):
 
-With non-negative weights each step goes uphill. exp(−u/2) is convex in u. So, with |z|ᵢ² = zᵀHᵢ⁻¹z, f(x) is at least
-f(y) − ½ Σ aᵢ (|x − tᵢ|ᵢ² − |y − tᵢ|ᵢ²), and the maximum of this bound is the end of the step. f rises by at least ½ Σ aᵢ |x − y|ᵢ²,
-for any covariances, and no step has to be shortened. A step costs O(m·d) a point, or O(m·d²) with full covariances.
+    y ← Σᵢ aᵢ tᵢ / Σᵢ aᵢ,                  aᵢ = wᵢ φ(y, tᵢ)
+    y ← (Σᵢ aᵢ Hᵢ⁻¹)⁻¹ Σᵢ aᵢ Hᵢ⁻¹ tᵢ,      aᵢ = wᵢ N(y; tᵢ, Hᵢ)
 
-Trajectories within a small part of a bandwidth continue as one: after a few steps of all points, few are left to move. A point may
-also stop on a saddle or on a ridge. So the remaining ones are nudged, as Comaniciu & Meer do, and are modes if they return.
+With non-negative weights, each step goes uphill. The reason is that exp(−u/2) is convex in u. Let |z|ᵢ² = zᵀHᵢ⁻¹z. Then f(x) is at
+least f(y) − ½ Σ aᵢ (|x − tᵢ|ᵢ² − |y − tᵢ|ᵢ²). The step ends at the maximum of this bound. f rises by at least ½ Σ aᵢ |x − y|ᵢ², for
+any covariances, and no step has to be shortened. A step costs O(m·d) a point, or O(m·d²) with full covariances.
+
+Trajectories within a small fraction of a bandwidth continue as one trajectory. So the number of moving points falls after the first
+steps. A point may also stop on a saddle or on a ridge. So the limits are nudged, as Comaniciu & Meer do, and are modes if they
+return.
 """
 
 from __future__ import annotations
@@ -47,19 +50,25 @@ from reduset.mean import KernelMean
 from reduset.mixture import Mixture, inverses, solved
 from reduset.modes.component_density import cells
 
-MAX_STEPS = 3000  # on flat ridges the last few points need hundreds, which cost little
-# in bandwidths: trajectories this close continue as one; a shorter step ends a trajectory; the nudge of a mode; a shorter step ends
-# the trajectory of a nudged point, which may have to leave a saddle, where steps are short
-MEET, REST, NUDGE, NUDGED_REST = 0.05, 1e-3, 0.1, 1e-5
+MAX_STEPS = 3000  # On flat ridges, the last points need hundreds of steps, at little cost.
 
-MIN_DENSITY = 1e-33  # of the mass: below, single precision has lost the density, and a step leads to the nearest atom
-MIN_VALUE = 1e-200  # of the highest peak: below, contributions are compared by their logarithms
+# In bandwidths.
+MERGE_DISTANCE = 0.05  # Trajectories this close continue as one trajectory.
+MIN_STEP = 1e-3  # A shorter step ends a trajectory.
+NUDGE_LENGTH = 0.1  # Shift of a limit that tests whether it is a mode.
+MIN_NUDGED_STEP = 1e-5  # The same for a nudged point. It is smaller, because steps near a saddle are short.
+
+MIN_DENSITY = 1e-33  # Relative to the mass. Single precision loses lower densities. A step then leads to the nearest atom.
+MIN_VALUE = 1e-200  # Relative to the highest peak. Lower contributions are compared by their logarithms.
 ENTRIES_PER_BLOCK = 1 << 20
-MAX_EXPONENT = 1e300  # squares of larger numbers overflow
+MAX_EXPONENT = 1e300  # Exponents are clipped to this, so that further arithmetic does not overflow.
 
 
 class MeanShiftStep(NamedTuple):
-    """A mean-shift step of many points: the new points, their former densities up to a factor, the lengths in bandwidths."""
+    """A mean-shift step of many points.
+
+    It has the new points, the densities before the step up to a factor, and the lengths of the step in bandwidths.
+    """
 
     points: Array
     density: Array
@@ -67,7 +76,7 @@ class MeanShiftStep(NamedTuple):
 
 
 class AscentDensity(Protocol):
-    """A density with its mean-shift steps. In the coordinates of its frame a bandwidth is 1."""
+    """A density with its mean-shift steps. In the coordinates of its frame, a bandwidth is 1."""
 
     frame: Frame
 
@@ -77,21 +86,21 @@ class AscentDensity(Protocol):
 
 
 def as_ascent(density: KernelMean | Mixture | AscentDensity) -> AscentDensity:
-    """A density with its steps."""
+    """The density as an `AscentDensity`."""
     if isinstance(density, KernelMean):
         return KernelMeanAscent(density)
     return MixtureAscent(density) if isinstance(density, Mixture) else density
 
 
 class KernelMeanAscent:
-    """Mean shift on a Gaussian kernel mean; the unit of length is its bandwidth."""
+    """Mean shift on a Gaussian kernel mean. The unit of length is its bandwidth."""
 
     def __init__(self, mean: KernelMean) -> None:
         if not isinstance(mean.kernel, Gaussian):
-            raise TypeError(f"mean shift climbs a Gaussian density, got {mean.kernel!r}")
+            raise TypeError(f"the kernel of a mean must be Gaussian for mean shift, got {mean.kernel!r}; use Gaussian")
         self._mean = mean
         self._shape = mean.kernel.bump(mean.dimension)
-        self._loops = mean.kernel.frame(mean.atoms, self._shape)  # with φ = exp(−|z|²), where a bandwidth is √½
+        self._loops = mean.kernel.frame(mean.atoms, self._shape)  # φ = exp(−|z|²), so a bandwidth is √½.
         self.frame = mean.kernel.plain_frame(mean.atoms)
         self._total = float(np.abs(mean.weights).sum())
         self._weighted_atoms = mean.atoms[mean.weights != 0]
@@ -106,8 +115,9 @@ class KernelMeanAscent:
         moved = points + to_data(move, frame.matrix)
         length = np.sqrt(2 * np.einsum("ij,ij->i", move, move))
         if distant.any():
-            far = to_numpy(points[distant])  # single precision may not distinguish the atoms
-            closest, distance = nearest(far, self._weighted_atoms, frame, SQUARED, build_leaves(far, frame, np.float64))
+            outliers = to_numpy(points[distant])  # Single precision may not distinguish the atoms.
+            leaves = build_leaves(outliers, frame, np.float64)
+            closest, distance = nearest(outliers, self._weighted_atoms, frame, SQUARED, leaves)
             moved[distant] = to_device_of(points, self._weighted_atoms[closest])
             length[distant] = to_device_of(points, np.sqrt(2) * distance)
         return MeanShiftStep(moved, value, length)
@@ -116,21 +126,21 @@ class KernelMeanAscent:
 class MixtureAscent:
     """Mean shift on a mixture with non-negative weights.
 
-    All is computed in coordinates in which the components' average precision is a multiple of the identity. The unit of length is
-    the width of the narrowest component there, so a fraction of it is at most this fraction of any component's width.
+    In the coordinates of the computation, the average precision of the components is a multiple of the identity. The unit of length
+    is the width of the narrowest component. So a fraction of the unit is at most this fraction of any component's width.
 
     Parameters
     ----------
     mixture : Mixture
     width : float, optional
-        The unit of length instead: the bandwidth of the approximated density.
+        Another unit of length: the bandwidth of the approximated density.
     """
 
     def __init__(self, mixture: Mixture, width: float | None = None) -> None:
         if not mixture.is_density or not mixture.mass > 0:
             raise ValueError(
-                f"mean shift climbs a density, whose weights are not negative; got one of {mixture.weights.min():.3g}. "
-                "Give the positive part, or simplify with density=True"
+                f"the weights of a mixture must not be negative for mean shift, got one of {mixture.weights.min():.3g}; use "
+                "the positive part, or simplify with density=True"
             )
         shared = is_shared(mixture.covariances)
         covariances = mixture.covariances[:1] if shared else mixture.covariances
@@ -162,7 +172,7 @@ class MixtureAscent:
         return MeanShiftStep(moved, value, np.sqrt(np.einsum("ij,ij->i", move, move)))
 
     def _distant_move(self, z: Array) -> Array:
-        """The same step if the density underflows, relative to the largest contribution to each point."""
+        """The same step where the density underflows. It is relative to the largest contribution to each point."""
         m, d = self._means.shape
         full = self._covariances.ndim == 3
         precisions = inverses(self._covariances if full else as_diagonal(self._covariances, d))
@@ -182,7 +192,7 @@ class MixtureAscent:
 
 
 def _isotropic_frame(weights: Array, covariances: Array) -> Any:
-    """The matrix of a frame in which the average precision is a multiple of 1 and the narrowest component has width 1."""
+    """The matrix of a frame with an isotropic average precision. The narrowest component has width 1 in this frame."""
     if covariances.ndim == 1:
         return float(1 / np.sqrt(covariances.min()))
     proportions = weights if len(covariances) > 1 else np.ones(1)
@@ -196,61 +206,79 @@ def _isotropic_frame(weights: Array, covariances: Array) -> Any:
 
 def _transformed(covariances: Array, matrix: float | Array) -> Array:
     """Covariances in the coordinates of the frame with this matrix."""
-    if np.ndim(matrix) < 2:  # one number, or one per column
+    if np.ndim(matrix) < 2:  # One number, or one per column.
         return np.asarray((covariances * matrix) * matrix)
     return np.asarray(np.transpose(matrix) @ covariances @ matrix)
 
 
 def _solved(precision: Array, pull: Array) -> Array:
-    """M⁻¹b for each row, with M as lower rows or a diagonal."""
+    """M⁻¹b for each row. M is given by its lower rows or its diagonal."""
     d = pull.shape[1]
     return solved(precision if precision.shape[1] == d else from_lower_rows(precision, d), pull)
 
 
 def to_data(move: Array, matrix: float | Array) -> Array:
-    """A move in the coordinates of a frame, in the coordinates of the data."""
+    """Transform a move from the coordinates of a frame to the coordinates of the data."""
     return move / matrix if np.ndim(matrix) < 2 else np.asarray(np.linalg.solve(np.transpose(matrix), move.T).T, np.float64)
 
 
 @dataclass(frozen=True)
 class Ascent:
-    """The limits of mean shift."""
+    """The limits of mean shift.
 
-    limits: Array  # (k, d) the distinct limits
-    owner: Labels  # (n,) the limit of each point
-    steps: int  # the maximum over the points
-    unfinished: int  # the number of points that were still moving
+    Attributes
+    ----------
+    limits : (k, d)
+        Distinct limits.
+    assignments : (n,)
+        Limit of each point.
+    steps : int
+        Maximum number of steps of a point.
+    unfinished : int
+        Number of points that have not converged.
+    """
+
+    limits: Array
+    assignments: Labels
+    steps: int
+    unfinished: int
 
     @property
     def ends(self) -> Array:
-        return take_on_device(self.limits, self.owner)
+        return take_on_device(self.limits, self.assignments)
 
 
 def mean_shift(
     density: KernelMean | Mixture | AscentDensity,
     starts: Floats,
     max_steps: int = MAX_STEPS,
-    meet: float = MEET,
-    rest: float = REST,
+    meet: float = MERGE_DISTANCE,
+    rest: float = MIN_STEP,
     report: Report | None = None,
 ) -> Ascent:
-    """Climb from every start.
+    """Run mean shift from every start.
 
     Parameters
     ----------
-    density : with non-negative weights
-    starts : (n, d); if they are on a GPU, so is ``owner`` of the result
-    max_steps : of each point
-    meet : trajectories this close continue as one, in bandwidths (the density's unit of length); 0 keeps them separate
-    rest : a shorter step ends a trajectory, in bandwidths
+    density : KernelMean, Mixture or AscentDensity
+        Density with non-negative weights. A bandwidth below is its unit of length.
+    starts : (n, d)
+        Start points. If they are on a GPU, ``assignments`` of the result is on it too.
+    max_steps : int
+        Maximum number of steps of each point.
+    meet : float
+        Distance in bandwidths. Trajectories this close continue as one. With ``meet=0``, all trajectories stay separate.
+    rest : float
+        Shortest step, in bandwidths. A shorter step ends a trajectory.
+    report : function, optional
     """
     with device_of(starts):
-        return _climbed(as_ascent(density), starts, max_steps, meet, rest, report)
+        return _ascend(as_ascent(density), starts, max_steps, meet, rest, report)
 
 
-def _climbed(surface: AscentDensity, starts: Floats, max_steps: int, meet: float, rest: float, report: Report | None) -> Ascent:
+def _ascend(surface: AscentDensity, starts: Floats, max_steps: int, meet: float, rest: float, report: Report | None) -> Ascent:
     points = starts.values.astype(np.float64) if isinstance(starts, DevicePoints) else np.array(starts, np.float64)
-    leader = array_module(points).arange(len(points))  # the point that each follows: itself, or one that it met
+    leader = array_module(points).arange(len(points))  # The point that each point follows: itself, or a point close to it.
     moving = array_module(points).arange(len(points))
     steps = 0
     while steps < max_steps and len(moving):
@@ -261,21 +289,21 @@ def _climbed(surface: AscentDensity, starts: Floats, max_steps: int, meet: float
         points[moving], height, length = surface.step(points[moving])
         steps += 1
         continuing = length > rest
-        # the highest first: of points that meet, it continues, so that no point behind it takes others back
+        # Sort by density. Of points that meet, the highest continues. A lower point would move the others back.
         moving = moving[continuing][np.argsort(-height[continuing], kind="stable")]
         if report is not None:
             report(steps, max_steps)
     while not bool((leader == leader[leader]).all()):
         leader = leader[leader]
-    used, owner = np.unique(leader, return_inverse=True)
+    used, assignments = np.unique(leader, return_inverse=True)
     unfinished = int(np.isin(leader, moving).sum())
-    return Ascent(to_numpy(points[used]), owner.astype(np.int64), steps, unfinished)
+    return Ascent(to_numpy(points[used]), assignments.astype(np.int64), steps, unfinished)
 
 
 def merge_modes(density: KernelMean | Mixture | AscentDensity, points: Array, radius: float) -> tuple[Array, Labels]:
-    """Modes, and the mode of each point. Points connected by chains of distances up to ``radius`` bandwidths share a mode.
+    """Modes in descending order of density, and the mode of each point.
 
-    A mode is the highest of its points. The highest mode comes first.
+    Points in a chain of distances up to ``radius`` bandwidths belong to one mode. The mode is the highest of these points.
     """
     surface = as_ascent(density)
     z = surface.frame.apply(points)
@@ -294,22 +322,26 @@ def merge_modes(density: KernelMean | Mixture | AscentDensity, points: Array, ra
 def find_modes(
     density: KernelMean | Mixture | AscentDensity, points: Array, radius: float, max_steps: int = MAX_STEPS
 ) -> tuple[Array, Labels]:
-    """As `merge_modes`, without saddles: if nudges to both sides lead away, the points belong to the higher of the two ends."""
+    """As `merge_modes`, but without saddles.
+
+    Each mode is nudged in two opposite directions. If both nudged points move away, the mode is a saddle. Its points then belong to
+    the higher of the two limits.
+    """
     surface = as_ascent(density)
     modes, mode_of = merge_modes(surface, points, radius)
     count = len(modes)
     if count == 1:
         return modes, mode_of
     nudge = np.random.default_rng(0).standard_normal(modes.shape)
-    nudge = to_data(nudge * (NUDGE / np.linalg.norm(nudge, axis=1, keepdims=True)), surface.frame.matrix)
+    nudge = to_data(nudge * (NUDGE_LENGTH / np.linalg.norm(nudge, axis=1, keepdims=True)), surface.frame.matrix)
     nudged = np.concatenate([modes + nudge, modes - nudge])
-    ends = mean_shift(surface, nudged, max_steps, meet=0.0, rest=NUDGED_REST).ends.reshape(2, count, -1)
+    ends = mean_shift(surface, nudged, max_steps, meet=0.0, rest=MIN_NUDGED_STEP).ends.reshape(2, count, -1)
     distance = np.linalg.norm(surface.frame.apply(ends) - surface.frame.apply(modes), axis=2)
     saddles = np.flatnonzero(distance.min(axis=0) > radius)
     higher = surface.log_density(ends.reshape(2 * count, -1)).reshape(2, count).argmax(axis=0)
     _, closest = cKDTree(surface.frame.apply(points)).query(surface.frame.apply(ends[higher[saddles], saddles]))
     links = coo_array((np.ones(len(saddles), bool), (saddles, mode_of[closest])), shape=(count, count))
     _, group = connected_components(links, directed=False)
-    _, highest, inverse = np.unique(group, return_index=True, return_inverse=True)  # the first of a group is the highest
+    _, highest, inverse = np.unique(group, return_index=True, return_inverse=True)  # The first mode of a group is the highest.
     rank = np.argsort(np.argsort(highest))
     return modes[np.sort(highest)], rank[inverse][mode_of]

@@ -1,4 +1,4 @@
-"""Segments of an image by mean shift: pixels become rows of position and colour, labels become an image of flat colours."""
+"""Segmentation of images by mean shift: pixels become rows of position and colour, and segments get their mean colour."""
 
 from __future__ import annotations
 
@@ -16,19 +16,23 @@ from reduset.certificate import Certificate
 from reduset.compression import error_text
 from reduset.modes.estimator import SparseMeanShift
 
-MAX_USUAL_FLOAT = 2.0  # larger colours are probably not scaled to 1
+MAX_USUAL_FLOAT = 2.0  # Larger colours are probably not scaled to 1.
 
 
 @dataclass(frozen=True)
 class Segmentation:
-    """An image cut into segments.
+    """The segments of an image.
 
     Attributes
     ----------
-    labels : (h, w), 0 for the segment of the highest mode
-    image : of the input's shape and dtype, with each segment in its mean colour and unchanged transparency
-    certificate : the error of the compressed density of the pixels
-    bandwidth : of the density
+    labels : (h, w)
+        Segment of each pixel. The segment of the highest mode is 0.
+    image : array
+        Image with each segment in its mean colour. Shape, dtype and transparency are unchanged.
+    certificate : Certificate
+        Error of the compressed density of the pixels.
+    bandwidth : float
+        Bandwidth of the density.
     """
 
     labels: NDArray[np.int64]
@@ -47,14 +51,14 @@ class Segmentation:
         largest = ", ".join(f"{proportion:.1%}" for proportion in proportions[:5])
         lines = [
             f"{height} × {width} pixels in {self.count} segments (largest {largest})",
-            f"error      {error_text(self.certificate)}, of the density whose modes define the segments",
+            f"error      {error_text(self.certificate)} of the density of the pixels",
             f"bandwidth  {self.bandwidth:.3g}",
         ]
         return "\n  ".join(lines)
 
 
 def pixels(image: Any, colours_only: bool = False) -> NDArray[Any]:
-    """The image as (h, w, channels), validated; with ``colours_only``, the scale of the colours is arbitrary."""
+    """The validated image as (h, w, channels). With ``colours_only``, the scale of the colours is arbitrary."""
     if np.ma.isMaskedArray(image):
         raise TypeError("image must not be masked, since every pixel gets a segment; fill it first: image.filled(0)")
     array = np.asarray(image)
@@ -66,23 +70,23 @@ def pixels(image: Any, colours_only: bool = False) -> NDArray[Any]:
         raise TypeError(f"image must hold numbers, got dtype {array.dtype}")
     if array.dtype.kind in "ui" and array.dtype.itemsize > 2:
         raise TypeError(
-            f"integers of an image must have 8 or 16 bits, whose range is the range of the colours; got dtype {array.dtype}. "
-            "Use image.astype(np.uint8), or floats from 0 to 1"
+            f"integers of an image must have 8 or 16 bits, because their range scales the colours, got dtype {array.dtype}; use "
+            "image.astype(np.uint8), or floats from 0 to 1"
         )
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         raise ValueError("image must be finite, got NaN or infinity; fill these pixels first")
     if array.dtype.kind == "f" and not colours_only and float(np.abs(array).max()) > MAX_USUAL_FLOAT:
         warn(
-            f"the floats of the image go to {float(np.abs(array).max()):.3g}, so that colour outweighs position; divide them by "
-            "the value of white, such as 255, or give a larger spatial"
+            f"the image has floats up to {float(np.abs(array).max()):.3g}, which give colour more weight than position; divide the "
+            "image by the value of white, such as 255, or use a larger spatial"
         )
     return array
 
 
 def features(array: NDArray[Any], spatial: float) -> Array:
-    """(h·w, 2 + colours): row and column, then the colours. The longer side has the length ``spatial``; integers are scaled to 1.
+    """(h·w, 2 + colours) features of the pixels: row and column, then the colours.
 
-    With ``spatial=0``, the colours only.
+    The longer side has the length ``spatial``. Integers are scaled to 1. With ``spatial=0``, the result has only the colours.
     """
     height, width = array.shape[:2]
     colours = array[:, :, :3] if array.shape[2] == 4 else array
@@ -95,7 +99,7 @@ def features(array: NDArray[Any], spatial: float) -> Array:
 
 
 def flat(array: NDArray[Any], labels: NDArray[np.int64]) -> NDArray[Any]:
-    """The image, (h, w, channels), with every colour replaced by the mean of its segment, in the same dtype."""
+    """The image, (h, w, channels), with the mean colour of its segment in every pixel. The dtype is unchanged."""
     height, width, channels = array.shape
     colours = min(channels, 3) if channels != 1 else 1
     counts = np.bincount(labels)
@@ -116,15 +120,16 @@ def segment(
     Parameters
     ----------
     image : (h, w), (h, w, 3) or (h, w, 4) array
-        Grey, RGB or RGBA; integers in the range of their type, or floats. Transparent pixels count by their colour.
+        Grey, RGB or RGBA image. Integers use the range of their type. Floats stay unchanged. Transparent pixels count by their
+        colour.
     bandwidth : float, str or None
-        In units in which colours go from 0 to 1 (floats stay unchanged), as does the longer side of the image.
+        Bandwidth of the density. Its unit is the range of integer colours. By default, it is also the longer side of the image.
     spatial : float
-        The weight of the position: the length of the longer side, in these units. 0 uses the colours only.
+        Weight of the position: the length of the longer side, in the same unit. With ``spatial=0``, only the colours count.
     min_size : int
-        Segments of fewer pixels join the segment with the nearest mode.
-    **options : as `SparseMeanShift`
-        A ``radius`` with ``via="mixture"`` is in the same units: 25/255 is 25 levels of 8 bits.
+        Minimum number of pixels. Smaller segments join the segment with the nearest mode.
+    **options : parameters of `SparseMeanShift`
+        A ``radius`` with ``via="mixture"`` has the same unit. 25/255 is 25 levels of 8 bits.
 
     Examples
     --------
@@ -143,7 +148,7 @@ def segment(
     X = features(array, spatial)
     shift = SparseMeanShift(bandwidth=bandwidth, **options)
     if not shift.cluster_all:
-        raise ValueError("every pixel belongs to a segment, so cluster_all must be True, got False; omit it")
+        raise ValueError("cluster_all must be True, because every pixel belongs to a segment, got False; omit it")
     shift.fit(X)
     modes = shift.cluster_centers_
     counts = np.bincount(shift.labels_, minlength=len(modes))
