@@ -83,11 +83,11 @@ def test_names_of_others_cannot_fake_a_line_or_fill_the_screen():
 def test_at_most_five_columns_and_places_are_told():
     found = result()
     column = found.columns()[0]
-    told = words.columns_told([column] * 7, 0.05, True)
+    told = words.listed_columns([column] * 7, 0.05, True)
     assert told.count(words.direction(column)) == 5
     assert told.endswith("and 2 more")
-    assert "no single column" in words.columns_told([], 0.05, False)
-    assert "dependence" in words.columns_told([], 0.05, True)
+    assert "no single column" in words.listed_columns([], 0.05, False)
+    assert "dependence" in words.listed_columns([], 0.05, True)
 
 
 def test_what_cannot_be_seen_is_said():

@@ -79,8 +79,8 @@ class DriftTest(BaseEstimator):
     >>> test = DriftTest(random_state=0).fit(rng.normal(size=(5000, 3)))
     >>> test.test(rng.normal(size=(500, 3))).drift
     False
-    >>> found = test.test(rng.normal(loc=(0.0, 0.5, 0.0), size=(500, 3)))
-    >>> found.drift, found.columns()[0].name, found.columns()[0].direction
+    >>> result = test.test(rng.normal(loc=(0.0, 0.5, 0.0), size=(500, 3)))
+    >>> result.drift, result.columns()[0].name, result.columns()[0].direction
     (True, 'x2', 'higher')
     """
 

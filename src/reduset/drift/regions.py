@@ -213,18 +213,18 @@ def changed_regions(
     pooled, all_rows = _pooled_shares(before, after), before.rows + after.rows
     spread = _mean_and_deviation(before, after)
     regions: list[tuple[NDArray[np.bool_], Region]] = []
-    left = np.ones(len(before.shares), np.bool_)
-    while left.any() and len(regions) < MAX_REGIONS:
-        inside = members[:, left].astype(np.float64)
-        sizes = inside @ pooled[left] * all_rows
-        usable = (sizes >= MIN_ROWS) & (inside.sum(axis=1) < left.sum())
-        total = (float(before.shares[left].sum()), float(after.shares[left].sum()))
+    remaining = np.ones(len(before.shares), np.bool_)
+    while remaining.any() and len(regions) < MAX_REGIONS:
+        inside = members[:, remaining].astype(np.float64)
+        sizes = inside @ pooled[remaining] * all_rows
+        usable = (sizes >= MIN_ROWS) & (inside.sum(axis=1) < remaining.sum())
+        total = (float(before.shares[remaining].sum()), float(after.shares[remaining].sum()))
         if not usable.any() or min(total) * min(before.rows, after.rows) < 1:
             break
         inside = inside[usable]
         rows = (before.rows * total[0], after.rows * total[1])
-        z = _z_scores(inside @ before.shares[left] / total[0], inside @ after.shares[left] / total[1], *rows)
-        expected = np.maximum(pooled[left], 0.0)
+        z = _z_scores(inside @ before.shares[remaining] / total[0], inside @ after.shares[remaining] / total[1], *rows)
+        expected = np.maximum(pooled[remaining], 0.0)
         largest = _null_maxima(inside, expected / expected.sum(), rows, rng)
         best = int(np.abs(z).argmax())
         above = int((largest >= abs(z[best])).sum())
@@ -233,10 +233,10 @@ def changed_regions(
             p_value = min(p_value, 2 * len(z) * float(ndtr(-abs(z[best]))))
         if p_value > alpha:
             break
-        cells = np.zeros(len(left), np.bool_)
-        cells[np.flatnonzero(left)[inside[best] > 0]] = True
+        cells = np.zeros(len(remaining), np.bool_)
+        cells[np.flatnonzero(remaining)[inside[best] > 0]] = True
         regions.append((cells, _region(cells, before, after, spread, names, p_value)))
-        left &= ~cells
+        remaining &= ~cells
     return _merged(regions, features.scales, lambda cells, p_value: _region(cells, before, after, spread, names, p_value))
 
 

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from reduset.drift.regions import Region
     from reduset.drift.result import DriftResult
 
-MOST_TOLD = 5  # columns, and regions
-PLACED = 3  # columns that say where a region is
-LONGEST = 40  # letters of a name
-RAREST = 1e-6  # below which nobody can imagine how rare it is
-FARTHEST = math.sqrt(2)  # two single bumps that have nothing in common
+MAX_LISTED = 5  # printed columns, and printed regions
+LOCATION_COLUMNS = 3  # columns that describe the location of a region
+NAME_LENGTH = 40  # characters of a printed name
+MIN_PRINTED = 1e-6  # smaller p-values are printed as "< 1e-06"
+MAX_DISTANCE = math.sqrt(2)  # of two kernel functions that do not overlap
 
 
 def describe(result: DriftResult) -> Description:
@@ -47,11 +47,11 @@ def describe(result: DriftResult) -> Description:
             Row("distance", apart(result), "The maximum mean discrepancy at the median distance of the rows.", distance_facts),
             Row(
                 "columns",
-                columns_told(result.columns(), result.alpha, result.drift),
+                listed_columns(result.columns(), result.alpha, result.drift),
                 "A test of every column, corrected for their number (Holm).",
                 {"columns": [asdict(column) for column in result.columns()]},
             ),
-            Row("regions", regions_told(result), "Regions whose proportion of the rows changed.", {"regions": regions}),
+            Row("regions", listed_regions(result), "Regions whose proportion of the rows changed.", {"regions": regions}),
             Row(
                 "power",
                 seen(result),
@@ -73,8 +73,8 @@ def verdict(result: DriftResult) -> str:
 def p_value(result: DriftResult, short: bool = False) -> str:
     """The p-value with two digits; an upper bound if no resample exceeds the statistic."""
     resamples = len(result.comparison.drawn)
-    number = "< 1e-06" if result.p_value < RAREST else f"{result.p_value:.2g}"
-    bounded = RAREST <= result.p_value <= 1 / (1 + resamples)
+    number = "< 1e-06" if result.p_value < MIN_PRINTED else f"{result.p_value:.2g}"
+    bounded = MIN_PRINTED <= result.p_value <= 1 / (1 + resamples)
     if short:
         return number if number.startswith("<") else f"{'≤' if bounded else '='} {number}"
     method = "permutations" if result.exact else "resamples of the null distribution"
@@ -84,66 +84,66 @@ def p_value(result: DriftResult, short: bool = False) -> str:
 def apart(result: DriftResult) -> str:
     """The distance with its 95 % quantile under the null hypothesis, bias-corrected, and with its interval."""
     distance, (low, high) = result.distance, result.interval
-    text = f"{distance:.2g} (95 % quantile without drift: {result.chance:.2g}; range 0 to {FARTHEST:.2f})"
+    text = f"{distance:.2g} (95 % quantile without drift: {result.chance:.2g}; range 0 to {MAX_DISTANCE:.2f})"
     if result.drift and distance <= result.chance:
         return f"{text}; not significant at this bandwidth, another statistic detects the drift"
     return f"{text}; bias-corrected {result.without_noise:.2g} (95 % CI {low:.2g}-{high:.2g})"
 
 
-def columns_told(columns: Sequence[ColumnChange], alpha: float, drift: bool) -> str:
-    """Those that changed, with their directions; a few of them."""
-    changed = [each for each in columns if each.p_value <= alpha]
+def listed_columns(columns: Sequence[ColumnChange], alpha: float, drift: bool) -> str:
+    """The columns that changed significantly, with their directions; at most five of them."""
+    changed = [column for column in columns if column.p_value <= alpha]
     if not changed:
         return "no single column changed significantly" + (
             "; their dependence changed, or the change is spread thinly" if drift else ""
         )
-    words = [f"{named(each.name)}: {direction(each)}" for each in changed[:MOST_TOLD]]
-    more = f" and {len(changed) - MOST_TOLD} more" if len(changed) > MOST_TOLD else ""
+    words = [f"{named(column.name)}: {direction(column)}" for column in changed[:MAX_LISTED]]
+    more = f" and {len(changed) - MAX_LISTED} more" if len(changed) > MAX_LISTED else ""
     return ", ".join(words) + more + ("" if drift else " (each tested alone)")
 
 
 def direction(column: ColumnChange) -> str:
-    """How a column changed, with the median where that is what changed."""
+    """The direction of the change of a column, with the medians for a shift."""
     if column.kind != "shift" or column.median[0] == column.median[1]:
         return column.direction
     return f"{column.direction} (median {column.median[0]:.4g}, now {column.median[1]:.4g})"
 
 
-def regions_told(result: DriftResult) -> list[str]:
-    """The places that gained or lost, a line each; a few of them."""
+def listed_regions(result: DriftResult) -> list[str]:
+    """One line for each region that gained or lost rows; at most five regions."""
     regions, names = result.where(), result.comparison.names
     alone = "" if result.drift else " (each tested alone)"
-    lines = [f"{change(each)} {place(each, names)}{alone}" for each in regions[:MOST_TOLD]]
-    if len(regions) > MOST_TOLD:
-        lines.append(f"and {len(regions) - MOST_TOLD} more regions")
+    lines = [f"{change(region)} {place(region, names)}{alone}" for region in regions[:MAX_LISTED]]
+    if len(regions) > MAX_LISTED:
+        lines.append(f"and {len(regions) - MAX_LISTED} more regions")
     return lines or (["no single region changed significantly"] if result.drift else [])
 
 
 def change(region: Region) -> str:
-    """How much a place gained or lost."""
+    """The proportion of the rows that a region gained or lost."""
     verb = "gained" if region.change > 0 else "lost"
     return f"{verb} {percent(abs(region.change))} of all rows ({percent(region.before)} before, {percent(region.after)} now)"
 
 
-def place(region: Region, names: Sequence[str], longest: int = LONGEST) -> str:
-    """Where a region is, by the columns in which it is out of the ordinary; names of at most ``longest`` letters."""
-    told = region.columns[:PLACED]
-    if not told:
+def place(region: Region, names: Sequence[str], longest: int = NAME_LENGTH) -> str:
+    """The location of a region in its most extreme columns, with names of at most ``longest`` characters."""
+    columns = region.columns[:LOCATION_COLUMNS]
+    if not columns:
         return "near the centre of the rows"
-    positions = [names.index(name) for name in told]
+    positions = [names.index(name) for name in columns]
     return "near " + ", ".join(f"{named(names[k], longest)} {between(region.centre[k], region.extent[k])}" for k in positions)
 
 
 def between(centre: float, extent: float) -> str:
-    """A place and how far it reaches, to as many digits as that bears."""
+    """The centre and the standard deviation in one column, with two significant digits of the standard deviation."""
     if not 1e-6 < extent < 1e6:
         return f"{centre:.4g}" if extent == 0 else f"{centre:.4g} ± {extent:.2g}"
-    places = max(1 - math.floor(math.log10(extent)), 0)
-    return f"{centre:,.{places}f} ± {extent:.2g}"
+    decimals = max(1 - math.floor(math.log10(extent)), 0)
+    return f"{centre:,.{decimals}f} ± {extent:.2g}"
 
 
 def seen(result: DriftResult) -> str:
-    """The smallest changes that a test of so many rows detects with 80 % power."""
+    """The smallest changes that the test detects with 80 % power."""
     proportion, shift = result.detectable_share, result.detectable_shift
     changes = []
     if math.isfinite(proportion):
@@ -155,13 +155,13 @@ def seen(result: DriftResult) -> str:
     return f"80 % to detect {' or '.join(changes)}"
 
 
-def named(name: str, longest: int = LONGEST) -> str:
-    """A name as it may be shown, without its middle where it is long: names that begin alike often differ at the end."""
+def named(name: str, longest: int = NAME_LENGTH) -> str:
+    """A printable name. Long names are shortened in the middle, because names with the same beginning often differ at the end."""
     text = printable(name)
     last = (longest - 1) // 2
     return text if len(text) <= longest else f"{text[: longest - 1 - last]}…{text[-last:]}"
 
 
 def distances_by_chance(result: DriftResult) -> Array:
-    """(B,) the distance under chance alone."""
+    """(B,) distances drawn under the null hypothesis."""
     return np.asarray(np.linalg.norm(result.comparison.drawn[:, result.comparison.features.median_part], axis=1))
