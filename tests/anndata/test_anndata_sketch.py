@@ -210,7 +210,7 @@ def low_rank(n=400, genes=120):
 
 @pytest.mark.parametrize("kind", ["dense", "sparse", "dask", "backed", "backed sparse"])
 def test_an_svd_is_made_once_where_there_is_no_representation(kind, tmp_path, monkeypatch):
-    monkeypatch.setattr("reduset.anndata.representation.PART", 120 * 37)  # several blocks
+    monkeypatch.setattr("reduset.anndata.representation.BLOCK_BYTES", 120 * 37)  # several blocks
     values = low_rank()
     adata = anndata.AnnData(sparse.csr_matrix(values) if "sparse" in kind else values)
     if kind == "dask":
@@ -233,7 +233,7 @@ def test_an_svd_is_made_once_where_there_is_no_representation(kind, tmp_path, mo
 
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
 def test_counts_are_normalised_before_the_svd(kind, monkeypatch):
-    monkeypatch.setattr("reduset.anndata.representation.PART", 120 * 37)
+    monkeypatch.setattr("reduset.anndata.representation.BLOCK_BYTES", 120 * 37)
     rng = np.random.default_rng(0)
     rates = np.exp(rng.normal(size=(3, 90)))[rng.integers(0, 3, 300)] * rng.lognormal(1.0, 1.0, (300, 1))
     counts = rng.poisson(rates).astype(float)

@@ -55,7 +55,7 @@ def test_sums_sizes_labels_and_means_are_those_of_a_loop():
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.uint16])
 @pytest.mark.parametrize("kind", ["dense", "csr", "csc", "dask"])
 def test_totals_are_preserved_exactly(kind, dtype, monkeypatch):
-    monkeypatch.setattr("reduset.anndata.representation.PART", 80 * 700)  # several blocks
+    monkeypatch.setattr("reduset.anndata.representation.BLOCK_BYTES", 80 * 700)  # several blocks
     adata = counted()
     counts = np.random.default_rng(0).integers(0, 60_000, adata.shape).astype(dtype)  # whose sums float32 would round
     kinds = {"dense": np.asarray, "csr": sparse.csr_matrix, "csc": sparse.csc_matrix}
@@ -266,7 +266,7 @@ def test_a_view_becomes_a_copy_without_a_warning():
         ({"mean_keys": ["kind"]}, "mean_keys must name columns of obs with numbers"),
         ({"mean_keys": ["scores"]}, "mean_keys must be one of the columns"),
         ({"use_rep": "X_pcaa"}, "use_rep must be one of"),
-        ({"key_added": "donor"}, r"obs\['donor'\] is there already"),
+        ({"key_added": "donor"}, r"obs\['donor'\] exists"),
         ({"key_added": ""}, "key_added must be a name"),
         ({"key_added": "taken"}, r"uns\['taken'\] exists"),
     ],

@@ -1,6 +1,6 @@
-"""AnnData in, AnnData out: sketches, labels and scores for all cells, metacells, densities of embeddings, as scanpy stores them.
+"""Functions of AnnData objects: sketches, labels and scores for all cells, metacells, and densities of embeddings, as in scanpy.
 
-May import: io, cohort, sketching, compression and what these may. The library anndata itself is imported where it is needed.
+May import: io, cohort, sketching, compression and the packages below these. The library anndata is imported when it is needed.
 """
 
 from reduset.anndata.annotated import MADE_BY, library, opened, write_annotated, write_cells

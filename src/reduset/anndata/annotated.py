@@ -1,7 +1,7 @@
 """AnnData objects: checks of input, columns by name, results in obs, obsm and uns, and .h5ad files.
 
-Writing into a view makes a copy of it, which is what the caller wants, so anndata's warning is suppressed. A view of a file cannot
-be copied, and raises an error before any work is done. Files appear whole or not at all.
+Writing into a view makes a copy of it. This is intended here, so anndata's warning is suppressed. A view of a file cannot be
+copied, and raises an error before the computation. Files are written completely or not at all.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MADE_BY = "made_by"
 
 
 def library(name: str = "anndata") -> Any:
-    """The library anndata, or pandas, which comes with it."""
+    """The library anndata, or another library that it requires, such as pandas."""
     return need("reduset.anndata", name, "anndata")
 
 
@@ -43,9 +43,9 @@ def check_annotated(adata: Any, name: str = "adata", *, written: bool = True) ->
 
 def unknown_name(parameter: str, value: Any, options: str, names: Iterable[Any]) -> str:
     """The message for a name that is not among the options, with the nearest one."""
-    known = [str(name) for name in names]
-    hint = nearest(str(value), known)
-    return f"{parameter} must be one of {options}, got {value!r}{hint}; there are {listed(known) or 'none'}"
+    titles = [str(name) for name in names]
+    hint = nearest(str(value), titles)
+    return f"{parameter} must be one of {options}, got {value!r}{hint}; there are {listed(titles) or 'none'}"
 
 
 def column_of(adata: Any, key: Any, name: str) -> Any:
@@ -75,9 +75,9 @@ def first_cells(adata: Any, rows: Any) -> str:
 
 def check_free(adata: Any, columns: Iterable[str], way_out: str) -> None:
     """Raise an error if obs has one of these columns."""
-    taken = next((name for name in columns if name in adata.obs), None)
-    if taken is not None:
-        raise ValueError(f"obs[{taken!r}] is there already, and would be overwritten; {way_out}")
+    existing = next((name for name in columns if name in adata.obs), None)
+    if existing is not None:
+        raise ValueError(f"obs[{existing!r}] exists and would be overwritten; {way_out}")
 
 
 def store(adata: Any, obs: Mapping[str, Any], uns: Mapping[str, Any], obsm: Mapping[str, Any] | None = None) -> None:
@@ -103,7 +103,7 @@ def record_of(adata: Any, key: str, made_by: str) -> dict[str, Any] | None:
 
 @contextmanager
 def opened(path: str) -> Iterator[Any]:
-    """An AnnData backed by a file, read-only, so that X is never in memory as a whole; closed at the end."""
+    """An AnnData backed by a file, read-only, so that X is never in memory as a whole. The file is closed at the end."""
     anndata = library()
     head_of(path)
     try:
@@ -124,7 +124,7 @@ def opened(path: str) -> Iterator[Any]:
 
 
 def write_annotated(path: Any, adata: Any) -> None:
-    """Write an AnnData as .h5ad; the file appears whole or not at all.
+    """Write an AnnData as .h5ad, completely or not at all.
 
     Parameters
     ----------
@@ -134,12 +134,12 @@ def write_annotated(path: Any, adata: Any) -> None:
     name = path_text(path)
     check_annotated(adata, written=False)
     if suffix_of(name) != (".h5ad", False):
-        raise FileError(f"{name}: must end in .h5ad, the format that is written")
+        raise FileError(f"{name}: must end in .h5ad, the only format for AnnData")
     write_cells(name, adata)
 
 
 def write_cells(path: str, adata: Any) -> None:
-    """Write an AnnData as .h5ad, next to the target first; errors name the target."""
+    """Write an AnnData as .h5ad: first to a temporary folder next to the target. Errors name the target."""
     target = Path(os.path.realpath(path))
 
     def fill(stream: Any) -> None:
@@ -153,5 +153,5 @@ def write_cells(path: str, adata: Any) -> None:
             write_file(path, fill)
     except FileError:
         raise
-    except Exception as error:  # of the disk, and values that HDF5 cannot hold
+    except Exception as error:  # errors of the disk, and values that HDF5 cannot store
         raise FileError(f"{path}: cannot be written ({one_line(error)}); nothing was left behind") from error

@@ -1,17 +1,17 @@
-"""density: the density of the cells in an embedding, as scanpy's embedding_density, for any number of cells, with its error.
+"""density: the density of the cells in an embedding, like scanpy's embedding_density, for any number of cells, with its error.
 
-    f(x) = (1/n) Σᵢ exp(−½ (x − xᵢ)ᵀ(h²C)⁻¹(x − xᵢ)),    C the covariance of the cells, h = n^(−1/6) (Scott's factor),
+    f(x) = (1/n) Σᵢ exp(−½ (x − xᵢ)ᵀ(h²C)⁻¹(x − xᵢ)),    C the covariance of the cells, h = n^(−1/6) (Scott's factor).
 
-at each cell, scaled to [0, 1]. Up to `MAX_EXACT` cells the sum is computed exactly. Beyond, f is compressed to a few atoms, and the
-error is measured against all cells:
+The result is f at each cell, scaled to [0, 1]. Up to `MAX_EXACT` cells the sum is computed exactly. For more cells, f is compressed
+to a few atoms, and the error is measured against all cells:
 
-1. cells within at most a quarter of a bandwidth become one weighted point each, their mean: O(n);
-2. these points are compressed within the tolerance: O(bins·m);
-3. the error of the m atoms against all n cells, including step 1, is measured by random frequencies in one pass: O(n);
-4. the atoms are summed on a lattice and interpolated by cubic splines, within 1e-4 of the peak for a spacing of h/6:
+1. The cells of a bin, at most a quarter of a bandwidth wide, become one weighted point at their mean. O(n).
+2. These points are compressed within the tolerance. O(bins·m).
+3. The error of the m atoms against all n cells, including step 1, is measured by random frequencies in one pass. O(n).
+4. The atoms are summed on a lattice and interpolated by cubic splines. With a spacing of h/6, the error is within 1e-4 of the peak.
    O(lattice·m + n).
 
-If the embedding is so wide that the lattice would be large, steps 1 and 4 are skipped, which costs O(n·m).
+If the embedding is so wide that the lattice would be large, steps 1 and 4 are skipped. The cost is then O(n·m).
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from reduset.mean import KernelMean
 
 DENSITY_MADE_BY = "reduset.anndata.density"
 MAX_EXACT = 5000  # cells
-COMPRESSION_SHARE = 0.9  # of the tolerance; the rest is for the bins
+COMPRESSION_TOL = 0.9  # relative to `tol`; the rest is for the bins
 MAX_ATOMS = 6000  # their weights take some ten seconds; most densities need fewer
 MAX_BIN_WIDTH = 0.25  # bandwidths, at a tolerance of 0.01 or more
 SPACING = 1 / 6  # bandwidths, of the lattice
 SPLINE_ERROR = 1e-4  # of the peak: the largest error observed, which is added to the bound of every value
 MARGIN = 12  # lattice points around all cells, which splines use
 MAX_LATTICE_POINTS = 1 << 23
-MAX_PAIRS = 3e10  # of lattice points and bins that are summed if few atoms do not reach the tolerance: half a minute
+MAX_PAIRS = 3e10  # of lattice points and bins, summed if the atoms do not reach the tolerance: half a minute
 MIN_BINNED_TOL = 1e-3  # below, splines and bins are not exact enough
 ROWS = 1 << 20  # at a time
 CONFIDENCE = 0.95
@@ -64,23 +64,24 @@ def density(
     basis : str
         The embedding is ``obsm["X_" + basis]``.
     groupby : str, optional
-        A column of obs: each group has its own density, scaled separately.
+        A column of obs. The density of each group is computed and scaled separately.
     key_added : str, optional
-        The name of the result; ``umap_density`` or ``umap_density_[groupby]`` by default.
+        The name of the result. The default is ``umap_density``, or ``umap_density_[groupby]`` for groups.
     tol : float
-        The error of a density before scaling, relative to its norm in the kernel's space, which bounds every value.
+        The error of a density before scaling, relative to its norm in the kernel's space. It bounds the error of every value.
     components : str or two numbers, optional
-        The columns, counted from 1; "1,2" by default. In diffmap the first column is not counted, as in scanpy.
+        The columns, counted from 1. The default is "1,2". In diffmap the first column is not counted, as in scanpy.
 
     Returns
     -------
     None. These are written:
 
-    obs[key_added] : float, from 0 to 1 in each group
+    obs[key_added] : float
+        The density, from 0 to 1 in each group.
     uns[key_added + "_params"] : dict
-        covariate and components, which ``scanpy.pl.embedding_density`` reads.
-        relative_error, interval and sup_error of the worst group, 0 if exact; ``groups`` has them for each group. sup_error is the
-        largest error of any value, relative to the peak.
+        ``covariate`` and ``components`` are read by ``scanpy.pl.embedding_density``. ``relative_error``, ``interval`` and
+        ``sup_error`` are the values of the worst group, and 0 if the density is exact. ``groups`` has them for each group.
+        ``sup_error`` is the largest error of any value, relative to the peak.
 
     Examples
     --------
@@ -120,7 +121,7 @@ def density(
 
 
 def _is_density(adata: Any, params: str) -> bool:
-    """Whether a density was written before, by this function or by scanpy, which has the same keys."""
+    """Whether an earlier call of this function or of scanpy wrote a density. Both use the same keys."""
     record = adata.uns.get(params)
     return record_of(adata, params, DENSITY_MADE_BY) is not None or (
         hasattr(record, "keys") and {"covariate", "components"} <= set(record)
@@ -131,8 +132,8 @@ def _coordinates(adata: Any, basis: str, components: Any) -> tuple[NDArray[np.fl
     """(n, 2) the two columns, and their numbers as scanpy's plots need them."""
     key = f"X_{basis}"
     if key not in adata.obsm:
-        known = [name.removeprefix("X_") for name in adata.obsm if name.startswith("X_")]
-        raise ValueError(unknown_name("basis", basis, "the embeddings in obsm, without X_", known) + "; compute it first")
+        names = [name.removeprefix("X_") for name in adata.obsm if name.startswith("X_")]
+        raise ValueError(unknown_name("basis", basis, "the embeddings in obsm, without X_", names) + "; compute it first")
     given = components.split(",") if isinstance(components, str) else [1, 2] if components is None else list(components)
     first = 1 if basis == "diffmap" else 0  # its first column is constant
     width, rows = rows_of(adata, key)
@@ -164,7 +165,7 @@ def _mean_of(points: Floats, name: str) -> KernelMean:
 
 
 def embedding_density(mean: KernelMean, points: Floats, tol: float, name: str) -> tuple[Array, dict[str, Any]]:
-    """(n,) the density at the cells, scaled to [0, 1], and its facts: error, interval, largest error, and numbers of atoms."""
+    """(n,) the density at the cells, scaled to [0, 1], and its facts: error, interval, largest error, size and n."""
     small, values = mean, np.empty(0)
     error, interval, spline_error = 0.0, np.zeros(2), 0.0
     if mean.size <= MAX_EXACT:
@@ -173,7 +174,7 @@ def embedding_density(mean: KernelMean, points: Floats, tol: float, name: str) -
         lattice = _Lattice.of(mean, tol)
         binned = mean if lattice is None else lattice.binned(mean)
         limit = min(MAX_ATOMS, binned.size)
-        compressed = compress_quietly(binned, tol=COMPRESSION_SHARE * tol, max_size=limit, select="kcenter", weights="free", rng=0)
+        compressed = compress_quietly(binned, tol=COMPRESSION_TOL * tol, max_size=limit, select="kcenter", weights="free", rng=0)
         small = cast(KernelMean, compressed.mean)
         scales: Any = Run(np.random.default_rng(0), CONFIDENCE).target(mean).scales(small.size)
         width = np.array([cast(Gaussian, mean.kernel).width])
@@ -199,7 +200,7 @@ def embedding_density(mean: KernelMean, points: Floats, tol: float, name: str) -
 
 @dataclass(frozen=True)
 class _Lattice:
-    """Points in rows and columns, in coordinates z = (x − centre) @ transform, in which the kernel is round and has bandwidth 1."""
+    """A lattice in coordinates z = (x − centre) @ transform, in which the kernel is isotropic with bandwidth 1."""
 
     centre: Array
     transform: Array
@@ -209,7 +210,7 @@ class _Lattice:
 
     @classmethod
     def of(cls, mean: KernelMean, tol: float) -> _Lattice | None:
-        """The lattice of a kernel mean; None if it would be large, or not fine enough for the tolerance."""
+        """The lattice of a kernel mean; None if it would be large, or if its error would exceed the tolerance."""
         kernel = cast(Gaussian, mean.kernel)
         factor = np.linalg.cholesky(kernel.covariance) * kernel.width
         transform, centre = np.asarray(np.linalg.inv(factor).T, np.float64), np.asarray(mean.atoms[0], np.float64)
@@ -230,7 +231,7 @@ class _Lattice:
         return np.floor((self.high - self.low) / spacing) + 1 + 2 * MARGIN
 
     def binned(self, mean: KernelMean) -> KernelMean:
-        """One weighted atom for the cells of each bin: their mean."""
+        """One weighted atom for the cells of each bin, at their mean."""
         sides = self._sides(self.bin_width).astype(np.int64)
         bins = int(sides.prod())
         counts, sums = np.zeros(bins), np.zeros((2, bins))

@@ -1,12 +1,14 @@
 """metacells: groups of similar cells, each summed to one profile of counts.
 
-The cells are divided by `select.partition`: each cell is averaged with its neighbours, which reduces noise, then k-means with
-merges and splits forms the groups. On simulated cells they are purer than the cells assigned to the rows of a sketch and than
-strata of equal size (benchmarks/peers/metacells.py). The counts of each group are summed by sparse matrix products. The certificate
-measures how well the means of the groups, weighted by their numbers of cells, represent the distribution of all cells.
+The cells are divided by `select.partition`. It averages each cell with its neighbours, which reduces noise. K-means with merges and
+splits then forms the groups. On simulated cells these groups are purer than the cells assigned to the rows of a sketch, and than
+strata of equal size (benchmarks/peers/metacells.py). The counts of each group are summed by sparse matrix products.
 
-O(n·m·d) for the groups and O(nonzeros) for the sums. In memory are a few copies of the coordinates in float32, a block of counts,
-and the sums.
+The certificate measures how well the means of the groups represent the distribution of all cells. The means are weighted by their
+numbers of cells.
+
+The cost is O(n·m·d) for the groups and O(nonzeros) for the sums. A few copies of the coordinates in float32, a block of counts and
+the sums are in memory.
 """
 
 from __future__ import annotations
@@ -55,36 +57,43 @@ def metacells(
     adata : AnnData
         In memory, backed by a file, or lazy. Counts are read by blocks.
     size : int, optional
-        The number of metacells; one for every 75 cells by default. There are fewer only if fewer cells have distinct coordinates.
+        The number of metacells. The default is one for every 75 cells. There are fewer only if fewer cells have distinct
+        coordinates.
     use_rep : str, optional
-        The coordinates in which cells are compared: a key of obsm, or "X". None takes X_pca if there is one. Without it, None takes
-        X itself if it has at most 50 columns, and otherwise a truncated SVD of X, which is stored as ``obsm["X_svd"]``.
+        The coordinates in which cells are compared: a key of obsm, or "X". By default X_pca is used. If it does not exist, X itself
+        is used if it has at most 50 columns. Otherwise a truncated SVD of X is computed and stored as ``obsm["X_svd"]``.
     layer : str, optional
-        The matrix to sum: a layer, "X" or "raw". None takes the first of ``layers["counts"]``, X and raw that holds counts.
+        The matrix to sum: a layer, "X" or "raw". The default is the first of ``layers["counts"]``, X and raw that holds counts.
     label_key : str, optional
-        A column of obs with labels, such as cell types: the result has the majority label of each metacell and its proportion.
+        A column of obs with labels, such as cell types. The result has the majority label of each metacell, and the proportion of
+        its cells with that label.
     sample_key : str, optional
-        A column of obs with samples, batches or donors. Each is divided on its own, so that no metacell mixes two samples; ``size``
-        is divided in proportion to their numbers of cells.
+        A column of obs with samples, batches or donors. Each sample is divided separately, so that no metacell mixes two samples.
+        ``size`` is divided in proportion to the numbers of cells.
     mean_keys : sequence of str
-        Columns of obs with numbers. The result has their mean over each metacell; missing values are omitted.
+        Columns of obs with numbers. The result has their mean over each metacell. Missing values are omitted.
     key_added : str or None
-        The column of ``adata.obs`` that receives the metacell of every cell. None writes nothing there.
+        The column of ``adata.obs`` for the metacell of every cell. None writes no column.
     tol : float
         The error that defines the resolution of the certificate.
     rng : None, seed or Generator
-        The same seed gives the same metacells, also if the cells are stored in another order.
+        The same seed gives the same metacells, even if the cells are stored in another order.
 
     Returns
     -------
     AnnData with
 
-    X : (m, genes) the sums, sparse or dense as the matrix that was summed: int64 for integers, float64 otherwise
-    obs : ``n_cells``; ``label_key`` and ``label_key + "_purity"``; ``sample_key``; the columns of ``mean_keys``
-    var : the annotation of the genes
-    obsm[use_rep] : (m, d) the mean coordinates of each metacell
-    uns["metacells"] : parameters, ``relative_error``, ``interval`` and ``resolution`` of the means weighted by ``n_cells``,
-        ``radius`` (the largest distance from a cell to its metacell's mean), ``explained_variance``, ``purity`` and a ``summary``
+    X : (m, genes)
+        The sums, sparse or dense like the matrix that was summed. The type is int64 for integers and float64 otherwise.
+    obs
+        ``n_cells``, ``label_key``, ``label_key + "_purity"``, ``sample_key`` and the columns of ``mean_keys``.
+    var
+        The annotation of the genes.
+    obsm[use_rep] : (m, d)
+        The mean coordinates of each metacell.
+    uns["metacells"] : dict
+        The parameters, ``explained_variance``, ``purity`` and a ``summary``. ``relative_error``, ``interval`` and ``resolution``
+        are for the means weighted by ``n_cells``. ``radius`` is the largest distance from a cell to the mean of its metacell.
 
     Examples
     --------
@@ -95,10 +104,10 @@ def metacells(
     >>> pca = rng.normal(size=(1000, 5)) + np.where(kind == "B", 8.0, 0.0)[:, None]
     >>> cells = pd.DataFrame({"kind": kind}, index=[f"cell{i}" for i in range(1000)])
     >>> adata = anndata.AnnData(rng.poisson(2.0, (1000, 30)), obs=cells, obsm={"X_pca": pca})
-    >>> few = metacells(adata, 20, label_key="kind")
-    >>> few.shape, int(few.X.sum()) == int(adata.X.sum()), int(few.obs["n_cells"].sum())
+    >>> profiles = metacells(adata, 20, label_key="kind")
+    >>> profiles.shape, int(profiles.X.sum()) == int(adata.X.sum()), int(profiles.obs["n_cells"].sum())
     ((20, 30), True, 1000)
-    >>> float(few.obs["kind_purity"].min())
+    >>> float(profiles.obs["kind_purity"].min())
     1.0
     """
     check_annotated(adata, written=key_added is not None)
@@ -187,19 +196,19 @@ class _Metacells:
 
     @classmethod
     def of(cls, values: Floats, size: int, samples: _Labels | None, rng: np.random.Generator) -> _Metacells:
-        """Of all cells, or of each sample on its own."""
+        """The metacells of all cells, or of each sample separately."""
         if samples is None:
-            found = partition(values, size, rng, smooth=True)
-            assignments, centres, distances = found.assignments, found.centres, found.distances
+            groups = partition(values, size, rng, smooth=True)
+            assignments, centres, distances = groups.assignments, groups.centres, groups.distances
         else:
             cells = np.bincount(samples.codes, minlength=len(samples.names))
             sample_sizes = quotas(size, cells.astype(float), cells, "proportional")
             assignments, distances, centres = np.empty(len(values), np.int64), np.empty(len(values)), np.empty((0, values.shape[1]))
             for k, sample_rng in enumerate(rng.spawn(len(sample_sizes))):
                 rows = np.flatnonzero(samples.codes == k)
-                found = partition(values[rows], int(sample_sizes[k]), sample_rng, smooth=True)
-                assignments[rows], distances[rows] = found.assignments + len(centres), found.distances
-                centres = np.concatenate([centres, found.centres])
+                groups = partition(values[rows], int(sample_sizes[k]), sample_rng, smooth=True)
+                assignments[rows], distances[rows] = groups.assignments + len(centres), groups.distances
+                centres = np.concatenate([centres, groups.centres])
         sizes = np.bincount(assignments, minlength=len(centres))
         mean = sizes @ centres / len(values)
         between = float(sizes @ np.square(centres - mean).sum(axis=1))
@@ -224,7 +233,7 @@ class _Labels:
         return cls(codes.astype(np.int64), names)
 
     def majority(self, groups: _Metacells) -> tuple[Any, Array]:
-        """(m,) the most frequent label of each metacell, the first of equally frequent ones, and its proportion."""
+        """(m,) the most frequent label of each metacell, and its proportion. Of equally frequent labels, the first is returned."""
         k = len(self.names)
         pairs, counts = np.unique(groups.assignments * k + self.codes, return_counts=True)
         order = np.lexsort((pairs, -counts, pairs // k))
@@ -241,10 +250,10 @@ def _numbers(adata: Any, key: str) -> Array:
 
 
 def _group_means(values: Array, groups: _Metacells) -> Array:
-    """(m,) means of the values that are not missing; NaN if all are."""
-    known, m = ~np.isnan(values), len(groups.sizes)
-    counts = np.bincount(groups.assignments[known], minlength=m)
-    sums = np.bincount(groups.assignments[known], values[known], m)
+    """(m,) the mean of the values of each metacell that are not missing; NaN if all are missing."""
+    present, m = ~np.isnan(values), len(groups.sizes)
+    counts = np.bincount(groups.assignments[present], minlength=m)
+    sums = np.bincount(groups.assignments[present], values[present], m)
     return np.divide(sums, counts, out=np.full(m, np.nan), where=counts > 0)
 
 
@@ -252,7 +261,7 @@ def _group_means(values: Array, groups: _Metacells) -> Array:
 
 
 def _certified(values: Floats, groups: _Metacells, tol: float, rng: np.random.Generator) -> tuple[dict[str, Any], str]:
-    """The error of the means, weighted by their numbers of cells, at the resolution and at every scale, as facts and as text."""
+    """The error at the resolution and at every scale, as facts and as text. The means are weighted by their numbers of cells."""
     size = len(groups.sizes)
     coincide = size == 1 and bool((values == values[0]).all())  # cells without a median distance
     full = KernelMean.from_samples(values, Gaussian(1.0) if coincide else Gaussian())
@@ -276,7 +285,7 @@ def _certified(values: Floats, groups: _Metacells, tol: float, rng: np.random.Ge
     text = f"{percent(error)} (95 % CI {percent(low)} to {percent(high)}) at bandwidth {bandwidth:.3g}"
     if resolution is None:
         return facts, f"{text}, the coarsest: above the tolerance of {percent(tol)} at every scale"
-    return facts, f"{text}, at most {percent(tol)} at all coarser ones"
+    return facts, f"{text}, at most {percent(tol)} at all coarser scales"
 
 
 def _summary(groups: _Metacells, error: str, coordinates: Representation, purity: dict[str, float], label_key: str) -> str:

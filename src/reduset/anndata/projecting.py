@@ -1,11 +1,13 @@
-"""project: labels, scores or an embedding of a sketch's cells, carried to all cells by a weighted vote, with its confidence.
+"""project: labels, scores or an embedding of a sketch's cells, transferred to all cells by a weighted vote, with its confidence.
 
-A cell is assigned to one sketch cell. The k sketch cells nearest to that one vote, at distances d₁ … d_k, the largest D:
+A cell is assigned to one sketch cell. The k sketch cells nearest to that sketch cell vote. The cell has distances d₁ … d_k from
+them, and D is the largest of these:
 
-    label = the one with the largest proportion of Σ aⱼ,    score = Σ aⱼ sⱼ / Σ aⱼ,    aⱼ = (1 − (dⱼ / 1.05 D)³)³,
+    label with the largest Σ aⱼ,    score = Σ aⱼ sⱼ / Σ aⱼ,    aⱼ = (1 − (dⱼ / 1.05 D)³)³.
 
-Cleveland's tricube weights (1979). Votes depend on distances and not on sketch weights: a rare cell near its own kind is not
-outvoted by a common kind that is far. O(n·k·d), one sketch cell at a time, and O(m²·d) for the neighbours of sketch cells.
+These are Cleveland's tricube weights (1979). Votes depend on distances and not on sketch weights, so that a rare cell near cells of
+its type is not outvoted by a frequent type that is far. The cost is O(n·k·d), one sketch cell at a time, and O(m²·d) for the
+neighbours of sketch cells.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from reduset.anndata.representation import dense, representation
 from reduset.anndata.sketching import ASSIGNMENT, NAME, SKETCH_MADE_BY
 
 CONFIDENCE = "_sure"
-REACH = 1.05  # times the distance of the farthest candidate, so that its vote counts too
+REACH = 1.05  # times the distance of the farthest voter, so that its weight is above 0
 MAX_ROWS = 1 << 16  # cells at a time
 RECORD = ("column", "n_neighbors", "kind")
 
@@ -41,7 +43,7 @@ def project(
     n_neighbors: int = 15,
     key_added: str | None = None,
 ) -> None:
-    """Carry labels, scores or an embedding of a sketch's cells to all cells, with the confidence of each.
+    """Transfer labels, scores or an embedding of a sketch's cells to all cells, with the confidence for each cell.
 
     Parameters
     ----------
@@ -49,27 +51,27 @@ def project(
         All cells, with a sketch made by `sketch`.
     column : str
         A column of obs or a key of obsm in ``small``. Without ``small`` it is in ``adata``, where only the cells of the sketch need
-        values. Floating-point numbers are scores; categories, texts, booleans and integers are labels.
+        values. Floating-point numbers are scores. Categories, texts, booleans and integers are labels.
     small : AnnData, optional
-        The sketch's cells, ``adata[adata.obs["sketch"]].copy()``, after they were clustered or embedded; in any order.
+        The clustered or embedded cells of the sketch, from ``adata[adata.obs["sketch"]].copy()``, in any order.
     key : str
         The key of the sketch.
     use_rep : str, optional
-        The coordinates in which distances are measured. By default they are the same as for the sketch.
+        The coordinates in which distances are measured. The default is the coordinates of the sketch.
     n_neighbors : int
         The number of sketch cells that vote on each cell, including the one that represents it.
     key_added : str, optional
-        The name of the result; ``column`` by default.
+        The name of the result. The default is ``column``.
 
     Returns
     -------
     None. These are written:
 
     obs[key_added], or obsm[key_added]
-        Of the same type as the input: categories stay categories. Cells of the sketch keep their values.
-    obs[key_added + "_sure"] : float, from 0 to 1
-        For labels the proportion of the votes. For scores and embeddings 1 − variance of the voters / variance of all sketch cells:
-        1 if neighbours agree, 0 if they vary like all cells.
+        The values of all cells, in the type of the input: categories stay categories. Cells of the sketch keep their values.
+    obs[key_added + "_sure"] : float
+        The confidence, from 0 to 1. For labels it is the proportion of the votes. For scores and embeddings it is 1 − variance of
+        the voters / variance of all sketch cells. It is 1 if neighbours agree, and 0 if they vary like all cells.
 
     Examples
     --------
@@ -95,8 +97,8 @@ def project(
     missing = values.missing
     if missing.any():
         raise ValueError(
-            f"{column!r} must have a value for every cell of the sketch, {int(missing.sum()):,} of {len(missing):,} have none "
-            f"({first_cells(adata, sketched.rows[missing])}); add these first"
+            f"{column!r} must have a value for every cell of the sketch, but {int(missing.sum()):,} of {len(missing):,} have none "
+            f"({first_cells(adata, sketched.rows[missing])}); add the missing values"
         )
     _check_target(adata, sketched, target, column, values.kind == "embedding")
     if values.kind == "scores" and bool(all_values.missing.any()) and bool((values.values == np.round(values.values)).all()):
@@ -147,11 +149,11 @@ class _SketchCells:
             assignments = _from_positions(rows, np.asarray(adata.obs[key + ASSIGNMENT], np.int64), key)
         else:
             raise ValueError(f"{changed}; assignments are positions, because cell names were not unique; make the sketch again")
-        lost = np.flatnonzero(assignments < 0)
-        if len(lost):
+        unassigned = np.flatnonzero(assignments < 0)
+        if len(unassigned):
             raise ValueError(
-                f"{changed}: of {len(lost):,} cells ({first_cells(adata, lost)}) the sketch cell that represents them is missing; "
-                "project before you take a subset, or make the sketch again"
+                f"{changed}: the sketch cells that represent {len(unassigned):,} cells are missing "
+                f"({first_cells(adata, unassigned)}); project before you take a subset, or make the sketch again"
             )
         return cls(record, rows, assignments, adata.obs_names[rows])
 
@@ -168,14 +170,14 @@ class _SketchCells:
         rows = np.asarray(small.obs_names.get_indexer(self.names))
         if (rows < 0).any():
             raise ValueError(
-                f"small must hold all {len(self.rows):,} cells of the sketch, {int((rows < 0).sum()):,} are not there "
+                f"small must hold all {len(self.rows):,} cells of the sketch, but {int((rows < 0).sum()):,} are missing "
                 f"(such as {self.names[rows < 0][0]}); make it from adata[adata.obs[...]]"
             )
         return rows
 
 
 def _from_positions(rows: Indices, positions: Indices, key: str) -> Indices:
-    """The number of the sketch cell at each position; an error if cells were reordered since, which positions do not follow."""
+    """The number of the sketch cell at each position. Raises an error if the cells were reordered after the sketch."""
     assignments = np.minimum(np.searchsorted(rows, positions), len(rows) - 1)
     wrong = int((rows[assignments] != positions).sum())
     used = np.unique(assignments)
@@ -190,7 +192,7 @@ def _from_positions(rows: Indices, positions: Indices, key: str) -> Indices:
 
 @dataclass(frozen=True)
 class _Values:
-    """The values to carry: (m,) codes of labels or scores, or (m, c) an embedding."""
+    """The values to transfer: (m,) codes of labels, (m,) scores, or (m, c) an embedding."""
 
     values: NDArray[Any]
     kind: str  # "labels", "scores" or "embedding"
@@ -263,9 +265,9 @@ def _values_of(adata: Any, name: Any, title: str) -> _Values:
 
 
 def _projected(record: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """The parameters of earlier calls by the name that each wrote.
+    """The parameters of earlier calls, by the name of the result.
 
-    They are stored as arrays, because a name with "/" would be a folder in a file; older versions stored one record per name.
+    They are stored as arrays, because a name with "/" would be a group of the file. Older versions stored one record per name.
     """
     stored = dict(record.get("projected", {}))
     if "name" not in stored or isinstance(stored["name"], Mapping):
@@ -274,7 +276,7 @@ def _projected(record: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def _check_target(adata: Any, sketched: _SketchCells, target: str, column: str, embeds: bool) -> None:
-    """Raise an error if values would be overwritten that no earlier call wrote; missing values may be filled."""
+    """Raise an error if the result would overwrite values that no earlier call wrote. Missing values may be filled."""
     if target in _projected(sketched.record):
         return
     outside = np.ones(adata.n_obs, bool)
@@ -285,7 +287,7 @@ def _check_target(adata: Any, sketched: _SketchCells, target: str, column: str, 
         present = _of_obsm(adata.obsm[name], name) if holder == "obsm" else _of_obs(adata.obs[name])
         if not present.missing[outside if name == column else slice(None)].all():  # the sketch's own values may be replaced
             which = "for cells outside the sketch" if name == column else "already"
-            raise ValueError(f"{holder}[{name!r}] has values {which}, which would be lost; choose key_added")
+            raise ValueError(f"{holder}[{name!r}] has values {which}, which would be overwritten; choose another key_added")
 
 
 def _votes(coordinates: Floats, sketched: _SketchCells, k: int) -> Iterator[tuple[Indices, Indices, Array]]:
@@ -293,7 +295,7 @@ def _votes(coordinates: Floats, sketched: _SketchCells, k: int) -> Iterator[tupl
     centres = coordinates[sketched.rows]
     neighbours = NearestNeighbors(n_neighbors=k).fit(centres).kneighbors(centres, return_distance=False)
     numbers = np.arange(len(neighbours))
-    absent = (neighbours != numbers[:, None]).all(axis=1)  # if more than k sketch cells coincide
+    absent = (neighbours != numbers[:, None]).all(axis=1)  # sketch cells that coincide with at least k others
     neighbours[absent, -1] = numbers[absent]
     order = np.argsort(sketched.assignments, kind="stable")
     ends = np.searchsorted(sketched.assignments[order], np.arange(len(neighbours) + 1)).tolist()

@@ -1,17 +1,18 @@
 """Matrices of an AnnData, read by blocks of rows: coordinates of the cells, a truncated SVD of X, and sums of counts over groups.
 
-Arrays may be in memory, dense or sparse, in HDF5 or zarr files, or Dask arrays. Only one block of the genes is held at a time.
+Arrays may be in memory, dense or sparse, in HDF5 or zarr files, or Dask arrays. Only one block of the genes is in memory at a time.
 
 Coordinates are one float32 array. The SVD decomposes X minus its mean, which is never made dense, by subspace iteration,
 
     W ← orth(Σ_blocks Bᵀ(B W) − n·μ(μᵀW)),
 
-with one pass over the rows each, and a last pass for the scores: `PASSES` in all, for any n. It stores n × 60 numbers. If X holds
-counts, each row is first scaled to `TARGET` counts and replaced by log(1 + x), as is usual before PCA. Otherwise the first
-component would be the number of counts of a cell.
+with one pass over the rows per iteration and a last pass for the scores. There are `PASSES` passes for any n. It stores n × 60
+numbers. If X holds counts, each row is first scaled to `TARGET` counts and replaced by log(1 + x), as is usual before PCA.
+Otherwise the first component would be the number of counts of a cell.
 
-Sums are S = Pᵀ X, where P has a 1 for every cell in the column of its group, by sparse matrix products: O(nonzeros of X). Sums of
-integers are int64, sums of floating-point numbers float64, so that counts are added without rounding.
+Sums are S = Pᵀ X, where P has a 1 for every cell in the column of its group. They are computed by sparse matrix products, in
+O(nonzeros of X). Sums of integers are int64, and sums of floating-point numbers are float64, so that counts are added without
+rounding.
 """
 
 from __future__ import annotations
@@ -30,20 +31,20 @@ from reduset.anndata.annotated import first_cells, unknown_name
 from reduset.io import check_room
 
 PCA, SVD, RAW = "X_pca", "X_svd", "raw"
-MAX_PLAIN_COLUMNS = 50  # of X that are used without an SVD
+MAX_PLAIN_COLUMNS = 50  # an X with more columns is reduced by an SVD
 COMPONENTS, OVERSAMPLING = 50, 10  # of the SVD; additional directions speed up its convergence
 PASSES = 5
 TARGET = 1e4  # counts of a cell after scaling
-PART = 1 << 25  # bytes of dense rows held at a time
-GENES_FACTOR = 8  # larger blocks for the SVD and for sparse sums, which cost a fixed amount per block
-CHECKED_ROWS = 1000  # that decide whether a matrix holds counts
+BLOCK_BYTES = 1 << 25  # of dense rows
+GENES_FACTOR = 8  # blocks are larger for the SVD and for sparse sums, because they cost a fixed amount per block
+CHECKED_ROWS = 1000  # rows that decide whether a matrix holds counts
 
 Rows = Callable[[int, int], Any]
 
 
 @dataclass(frozen=True)
 class Representation:
-    """(n, d) float32 coordinates, their name, and a note on the choice; ``made`` if they are new and have to be stored."""
+    """(n, d) float32 coordinates, their name, and a note on the choice. ``made`` is True if they are new and must be stored."""
 
     values: NDArray[np.float32]
     name: str
@@ -52,7 +53,7 @@ class Representation:
 
 
 def representation(adata: Any, use_rep: str | None) -> Representation:
-    """The coordinates of cells; None takes the first of X_pca, X_svd of an earlier call, X if it has few columns, and its SVD."""
+    """The coordinates of cells. None takes X_pca, X_svd of an earlier call, X if it has few columns, or its SVD, in this order."""
     name, note = use_rep, ""
     if name is None:
         name = next((key for key in (PCA, SVD) if key in adata.obsm), "X")
@@ -63,9 +64,9 @@ def representation(adata: Any, use_rep: str | None) -> Representation:
             warn(f"adata has no obsm['{PCA}'], so {note}; use_rep='X' makes the same choice without a warning")
         elif name == SVD:
             note = f"distances are measured in obsm['{SVD}'], because there is no obsm['{PCA}']"
-    known = [*adata.obsm, *(["X"] if adata.X is not None else [])]
-    if name not in known:
-        message = unknown_name("use_rep", name, "X and the arrays in obsm", known)
+    names = [*adata.obsm, *(["X"] if adata.X is not None else [])]
+    if name not in names:
+        message = unknown_name("use_rep", name, "X and the arrays in obsm", names)
         raise ValueError(f"{message}; None takes X_pca, or computes an SVD of X")
     title = "X" if name == "X" else f"obsm[{name!r}]"
     width, rows = rows_of(adata, name)
@@ -74,7 +75,7 @@ def representation(adata: Any, use_rep: str | None) -> Representation:
 
 
 def single(adata: Any, rows: Rows, width: int, name: str) -> NDArray[np.float32]:
-    """(n, width) all rows in single precision, read by blocks; an error for numbers that are not finite there."""
+    """(n, width) all rows in single precision, read by blocks. Raises an error for numbers that are not finite in float32."""
     values = np.empty((adata.n_obs, width), np.float32)
     for a, b in spans(adata.n_obs, width):
         block = dense(rows(a, b))
@@ -113,14 +114,14 @@ def rows_of(adata: Any, name: str) -> tuple[int, Rows]:
 
 
 def spans(n: int, width: float) -> Iterator[tuple[int, int]]:
-    """Blocks of rows of ``width`` numbers, each of at most `PART` bytes."""
-    step = max(1, int(PART / (8 * width)))
+    """Blocks of rows of ``width`` numbers, each of at most `BLOCK_BYTES` bytes."""
+    step = max(1, int(BLOCK_BYTES / (8 * width)))
     for a in range(0, n, step):
         yield a, min(a + step, n)
 
 
 def in_memory(block: Any) -> Any:
-    """A block in memory: Dask's are computed, sparse ones stay sparse, in CSR."""
+    """A block in memory. Dask arrays are computed. Sparse matrices stay sparse, in CSR format."""
     block = block.compute() if hasattr(block, "compute") else block
     return block.tocsr() if hasattr(block, "tocsr") else np.asarray(block)
 
@@ -199,7 +200,7 @@ def holds_counts(block: Any) -> bool:
 
 
 def counts_of(adata: Any, layer: str | None) -> tuple[str, Any, Any]:
-    """Name, matrix (cells, genes) and genes of a layer, "X" or "raw"; by default the first of "counts", X and raw with counts."""
+    """Name, matrix (cells, genes) and genes of a layer, "X" or "raw". None takes the first of "counts", X and raw with counts."""
 
     def matrix_of(name: str) -> tuple[Any, Any]:
         if name == RAW and RAW not in adata.layers:
@@ -223,7 +224,7 @@ def counts_of(adata: Any, layer: str | None) -> tuple[str, Any, Any]:
 
 
 def group_sums(matrix: Any, groups: Indices, count: int) -> Any:
-    """(count, genes) the sum of the rows of each group: sparse (CSR) if the matrix is sparse, otherwise dense."""
+    """(count, genes) the sum of the rows of each group, sparse (CSR) if the matrix is sparse and otherwise dense."""
     n, width = matrix.shape
     dtype = np.dtype(np.int64 if np.dtype(matrix.dtype).kind in "iub" else np.float64)
     if getattr(matrix, "format", None) == "csc":  # read by blocks of columns, in the order of storage
@@ -245,7 +246,7 @@ def group_sums(matrix: Any, groups: Indices, count: int) -> Any:
 
 
 def _members(groups: Indices, count: int, dtype: np.dtype[Any]) -> Any:
-    """(count, cells) 1 where a cell belongs to a group."""
+    """(count, cells) matrix with a 1 for each cell in the row of its group."""
     return sparse.csr_matrix((np.ones(len(groups), dtype), (groups, np.arange(len(groups)))), shape=(count, len(groups)))
 
 

@@ -1,7 +1,7 @@
 """sketch of an AnnData: cells that represent all others, marked in obs, and the error of the sketch in uns.
 
-`reduset.sketch` chooses the cells; here the result gets the names that scanpy's users expect. O(n·m·d) at most. In memory are only
-the coordinates in float32.
+`reduset.sketch` selects the cells. This module stores the result under names that are usual in scanpy. The cost is at most
+O(n·m·d). Only the coordinates are in memory, in float32.
 """
 
 from __future__ import annotations
@@ -49,21 +49,23 @@ def sketch(
     Parameters
     ----------
     adata : AnnData
-        In memory, backed by a file (also read-only: results go to obs and uns, which are in memory), or lazy.
+        In memory, backed by a file, or lazy. The file may be read-only, because results are written to obs and uns, which are in
+        memory.
     size : int, optional
-        The number of cells. By default 5,000, or all if there are fewer.
+        The number of cells. The default is 5,000, or all if there are fewer.
     fraction : float, optional
         The proportion of the cells, above 0 and up to 1. It replaces ``size``.
     use_rep : str, optional
-        The coordinates in which distances are measured: a key of obsm, or "X". None takes X_pca if there is one. Without it, None
-        takes X itself if it has at most 50 columns, and otherwise a truncated SVD of X, which is stored as ``obsm["X_svd"]`` and
-        used again. Without X_pca, a warning names the choice, and ``uns["sketch"]["note"]`` records it.
+        The coordinates in which distances are measured: a key of obsm, or "X". By default X_pca is used. If it does not exist, X
+        itself is used if it has at most 50 columns. Otherwise a truncated SVD of X is computed, stored as ``obsm["X_svd"]`` and
+        used in later calls. Without X_pca, a warning names the choice, and ``uns["sketch"]["note"]`` records it.
     sample_key : str, optional
-        A column of obs with samples, batches or donors. Each is sketched on its own, and its weights sum to its number of cells.
+        A column of obs with samples, batches or donors. Each sample is sketched separately, and its weights sum to its number of
+        cells.
     quotas : "square root", "proportional" or "equal"
-        How ``size`` is divided among the samples. A sample with fewer cells than its quota is kept whole.
+        How ``size`` is divided among the samples. All cells of a sample are selected if there are fewer than its quota.
     key_added : str
-        The prefix of everything that is written.
+        The prefix of the names of all results.
     rng : None, seed or Generator
         The same seed gives the same result.
     copy : bool
@@ -79,13 +81,13 @@ def sketch(
     obs["sketch"] : bool
         Whether a cell belongs to the sketch.
     obs["sketch_weight"] : float
-        The number of cells that it represents, including itself. It is 0 for other cells, so that sums over
-        all cells are right too.
+        The number of cells that it represents, including itself. It is 0 for other cells, so that weighted sums over all cells are
+        correct.
     obs["sketch_assignment"] : categorical
-        The name of the sketch cell that represents each cell. If cell names repeat, its position, an integer.
+        The name of the sketch cell that represents each cell. If cell names repeat, it is the position, an integer.
     uns["sketch"] : dict
-        The parameters and the error: relative_error, interval, confidence, resolution, radius, the profile over all scales, and a
-        summary as text.
+        The parameters, the error (relative_error, interval, confidence), resolution and radius. It also has the profile over all
+        scales, and a summary as text.
 
     Examples
     --------
@@ -104,7 +106,7 @@ def sketch(
     previous = _previous(adata, key_added)
     groups = None if sample_key is None else labels_of(adata, sample_key, "sample_key")
     coordinates = representation(adata, use_rep)
-    # components in obsm have one unit, even if their spreads differ; columns of X need not have one
+    # components in obsm have the same unit, even if their spreads differ; columns of X may have different units
     kernel = None if coordinates.name == "X" else Gaussian()
     options: dict[str, Any] = {"quotas": quotas, "tol": tol, "coverage": coverage}
     small = sketch_rows(coordinates.values, count, kernel=kernel, groups=groups, rng=rng, progress=progress, **options)
@@ -137,7 +139,7 @@ def _size(size: int | None, fraction: float | None, n: int) -> int:
 
 
 def _previous(adata: Any, key: str) -> dict[str, Any]:
-    """The facts of an earlier call with the same key, which is replaced; an error for a key of other content."""
+    """The facts of an earlier call with the same key, which is replaced. Raises an error if the key has other content."""
     if not isinstance(key, str) or not key:
         raise TypeError(f"key_added must be a name for columns of obs, got {key!r}")
     record = record_of(adata, key, SKETCH_MADE_BY)
@@ -145,14 +147,14 @@ def _previous(adata: Any, key: str) -> dict[str, Any]:
         way_out = f"choose another key_added than {key!r}, or delete it"
         check_free(adata, (key, key + WEIGHT, key + ASSIGNMENT), way_out)
         if key in adata.uns:
-            raise ValueError(f"uns[{key!r}] is there already, and would be overwritten; {way_out}")
+            raise ValueError(f"uns[{key!r}] exists and would be overwritten; {way_out}")
     return record or {}
 
 
 def _columns(adata: Any, small: Sketch, key: str) -> tuple[dict[str, Any], str]:
     """The columns of obs, and whether assignments are names or positions."""
-    chosen, weights = np.zeros(adata.n_obs, bool), np.zeros(adata.n_obs)
-    chosen[small.indices], weights[small.indices] = True, adata.n_obs * small.weights
+    is_selected, weights = np.zeros(adata.n_obs, bool), np.zeros(adata.n_obs)
+    is_selected[small.indices], weights[small.indices] = True, adata.n_obs * small.weights
     assignments: Any
     names = adata.obs_names
     if names.is_unique:
@@ -166,7 +168,7 @@ def _columns(adata: Any, small: Sketch, key: str) -> tuple[dict[str, Any], str]:
             "cells. Call adata.obs_names_make_unique() first to get names"
         )
         assigned_by, assignments = POSITION, small.indices[small.assignments]
-    return {key: chosen, key + WEIGHT: weights, key + ASSIGNMENT: assignments}, assigned_by
+    return {key: is_selected, key + WEIGHT: weights, key + ASSIGNMENT: assignments}, assigned_by
 
 
 def sketch_facts(small: Sketch, params: dict[str, Any], coordinates: Representation, groups: Any) -> dict[str, Any]:
