@@ -219,7 +219,7 @@ def test_means_of_different_kernels_or_dimensions_do_not_mix(operation):
     f, g = signed_pair(Gaussian(0.9))
     other = KernelMean(g.atoms, g.weights, Gaussian(0.8))
     deeper = KernelMean(np.ones((2, 3)), [1, 1], Gaussian(0.9))
-    with pytest.raises(ValueError, match=r"same kernel, got Gaussian\(0.9\) and Gaussian\(0.8\); give both the same bandwidth"):
+    with pytest.raises(ValueError, match=r"same kernel, got Gaussian\(0.9\) and Gaussian\(0.8\); .*bandwidth"):
         getattr(f, operation)(other)
     with pytest.raises(ValueError, match="same dimension, got 2 and 3"):
         getattr(f, operation)(deeper)
@@ -315,7 +315,7 @@ def test_draws_are_reproducible_and_as_many_as_asked():
 
 def test_signed_means_cannot_be_sampled():
     f, _ = signed_pair(Gaussian(0.5))
-    with pytest.raises(ValueError, match=r"only non-negative weights can be sampled from, got one of -.*weights='simplex'"):
+    with pytest.raises(ValueError, match=r"weights must be non-negative .*got a weight of -.*weights='simplex'"):
         f.sample(5)
 
 

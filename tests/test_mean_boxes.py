@@ -313,7 +313,7 @@ def test_limits_on_a_line_want_a_column():
 
 
 def test_many_columns_want_to_be_told_how_many_nodes():
-    with pytest.raises(ValueError, match="points must say how many nodes each of 4 columns has"):
+    with pytest.raises(ValueError, match=r"points .*each of 4 columns"):
         mean_of(Gaussian(0.5), 4).on_grid()
 
 
@@ -321,7 +321,7 @@ def test_what_is_no_density_has_no_boxes_and_no_grid():
     mean = mean_of(FunctionKernel("rbf", gamma=1.0))
     with pytest.raises(TypeError, match="is not a density, so no box has a probability; use Gaussian"):
         mean.integrate_box([0, 0], [1, 1])
-    with pytest.raises(TypeError, match="has no bandwidth, so nobody knows how far a grid goes"):
+    with pytest.raises(TypeError, match="has no bandwidth, which sets the limits of a grid"):
         mean.on_grid()
     with pytest.raises(ValueError, match="exponent must be above d/2"):
         mean_of(Student(1.0, exponent=0.9)).integrate_box([0, 0], [1, 1])

@@ -1,6 +1,6 @@
-"""reduset: replace n points by m weighted atoms, and say how much was lost.
+"""reduset: replace n points by m weighted atoms, with a measured approximation error.
 
-Names are imported when they are first asked for, so that a command which only prints its help does not wait for the compiler.
+Names are imported on first access, so that a command that only prints its help does not wait for the compiler.
 """
 
 from importlib import import_module
@@ -44,7 +44,7 @@ __all__ = [
     "weigh",
 ]
 
-_HOMES = {
+_MODULES = {
     "_engine": ("get_device", "get_threads", "set_device", "set_threads"),
     "certificate": ("Certificate",),
     "compression": ("Compression", "NotReachedWarning", "compress", "weigh"),
@@ -56,10 +56,10 @@ _HOMES = {
     "simplification": ("Simplification", "simplify"),
     "sketching": ("Sketch", "sketch"),
 }
-__all__ += _HOMES["kernels"]
+__all__ += _MODULES["kernels"]
 __all__.sort()
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
-_ROOMS = [
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
+_SUBPACKAGES = [
     "anndata",
     "bandwidth",
     "certificate",
@@ -91,14 +91,14 @@ _ROOMS = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOME_OF:
-        value = getattr(import_module(f"reduset.{_HOME_OF[name]}"), name)
+    if name in _MODULE_OF:
+        value = getattr(import_module(f"reduset.{_MODULE_OF[name]}"), name)
         globals()[name] = value
         return value
-    if name in _ROOMS:
+    if name in _SUBPACKAGES:
         return import_module(f"reduset.{name}")
     raise AttributeError(f"module 'reduset' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, *_ROOMS, "__version__"])
+    return sorted([*__all__, *_SUBPACKAGES, "__version__"])

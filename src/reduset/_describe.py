@@ -1,6 +1,6 @@
-"""Results as rows of (label, value, explanation), from which printed text, ``--json`` and the tables of reports are made.
+"""Results as rows of (label, value, explanation) for printed text, ``--json`` and the tables of reports.
 
-A result has a method ``describe``, which returns a `Description`, and ``__str__`` that prints it.
+A result has a method ``describe``, which returns a `Description`. Its ``__str__`` returns the text of that description.
 """
 
 from __future__ import annotations

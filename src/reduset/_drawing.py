@@ -1,4 +1,4 @@
-"""matplotlib, imported when the first plot is asked for: nothing else of the library needs it."""
+"""matplotlib, imported for the first plot, because the rest of the library does not need it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def pyplot() -> Any:
-    """matplotlib.pyplot, or an error that says how to get it."""
+    """matplotlib.pyplot. Raises ImportError with the command for installation if matplotlib is missing."""
     try:
         from matplotlib import pyplot
     except ImportError as error:
@@ -15,7 +15,7 @@ def pyplot() -> Any:
 
 
 def ellipses() -> tuple[Any, Any]:
-    """matplotlib's collection of ellipses, and its reading of colours."""
+    """matplotlib's ``EllipseCollection`` and ``to_rgba``."""
     pyplot()
     from matplotlib.collections import EllipseCollection
     from matplotlib.colors import to_rgba
@@ -24,5 +24,5 @@ def ellipses() -> tuple[Any, Any]:
 
 
 def axes(ax: Any) -> Any:
-    """The axes given, or new ones."""
+    """``ax``, or new axes if it is None."""
     return pyplot().subplots()[1] if ax is None else ax

@@ -1,4 +1,4 @@
-"""Tabular objects as frames, like in pandas and polars: Arrow tables through narwhals, AnnData by its X."""
+"""Tabular objects as frames, such as in pandas and polars: Arrow tables through narwhals, AnnData by its X."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def names_of(value: Any) -> list[Any] | None:
 
 
 def odd_column(value: Any) -> tuple[Any, Any] | None:
-    """The first column of a frame with text, dates, lists or the like, and one of its entries; None if there is none."""
+    """The first column of a frame with text, dates, lists or similar, and one of these entries; None if all columns are numeric."""
     if _library(value) == "pandas" and hasattr(value, "dtypes") and hasattr(value, "columns"):
         return _odd_of_pandas(value)
     if not hasattr(value, "columns") or not hasattr(value, "schema"):
@@ -91,14 +91,14 @@ def is_annotated(value: Any) -> bool:
 class AnnotatedRows:
     """X of an AnnData object as a frame of cells by genes, with the labels of cells in ``obs``.
 
-    A sparse X becomes dense if that fits in memory. NumPy itself would request one cell after another.
+    A sparse X is converted to a dense array if that fits in memory. Without `to_numpy`, NumPy would read one cell after another.
     """
 
     def __init__(self, annotated: Any) -> None:
         self.obs = annotated.obs
         if annotated.X is None:
-            arrays = ", ".join(f"obsm[{key!r}]" for key in annotated.obsm) or "no other array"
-            raise ValueError(f"an AnnData must have X to be taken as a whole, got None; pass an array of it, it has {arrays}")
+            arrays = ", ".join(f"obsm[{key!r}]" for key in annotated.obsm) or "obsm is empty"
+            raise ValueError(f"an AnnData must have X to be used as rows, got None; pass one of its arrays ({arrays})")
         self._values = annotated.X
         self.columns = list(annotated.var_names)
         self.shape = tuple(self._values.shape)
@@ -122,7 +122,7 @@ class AnnotatedRows:
 
 
 def table_weights(value: Any) -> Any:
-    """The weights of a table of `reduset.io`, if it has some; None for other values."""
+    """The weights of a table of `reduset.io`; None for a table without weights and for other values."""
     return value.weights if is_table(value) else None
 
 

@@ -1,8 +1,8 @@
 """Messages: warnings that point at the caller's line, similar names, and text that is safe to print.
 
-Control characters in a name could clear the screen or fake a line of output. Marks of direction make a name look like another. Half
-a surrogate, from a file name that is no UTF-8, cannot be written. `printable` replaces all of them by escapes such as `\\x1b`.
-The command and the reports pass every text through it.
+Control characters in a name could clear the screen or imitate a line of output. Marks of direction can make two names look equal.
+An unpaired surrogate, from a file name that is not UTF-8, cannot be written. `printable` replaces all of them by escapes such as
+`\\x1b`. The command and the reports pass every text through it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 LIBRARIES = ("reduset", "sklearn", "contextlib")  # a warning points at the first frame outside of these
-REAL_ROWS = "use sketch(data, size) for real rows with weights"  # recommended if `compress` is asked for them
+REAL_ROWS = "use sketch(data, size) for real rows with weights"  # the hint if `compress` is called for real rows
 HIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
 
 _quiet: ContextVar[bool] = ContextVar("reduset_quiet", default=False)
@@ -69,7 +69,7 @@ def _letters(name: str) -> str:
 
 
 def _abbreviates(word: str, name: str) -> bool:
-    """Whether a name begins like a word and has its letters in the same order: "sqrt" for "square root"."""
+    """Whether a word abbreviates a name: the same first letter and its letters in the same order, as "sqrt" and "square root"."""
     rest = iter(name)
     return len(word) > 2 and word[0] == name[:1] and all(letter in rest for letter in word)
 

@@ -11,8 +11,8 @@ from typing import Any
 Callback = Callable[[str, int, int], None]
 
 SHOW_AFTER, SHOW_EVERY = 0.5, 0.1  # seconds
-WIDTH = 78  # of the line
-REST = "weigh"  # the stage that time between stages belongs to: weights of prefixes are computed on demand
+WIDTH = 78  # characters of the line
+DEFAULT_STAGE = "weigh"  # time between stages is added to this stage, because weights of prefixes are computed on demand
 
 
 class Progress:
@@ -25,7 +25,7 @@ class Progress:
         self._begun = time.monotonic()
         self._shown = 0.0
         self._listeners = ExitStack()
-        if progress is True:  # functions get the stages only, which are the same in every run
+        if progress is True:  # functions receive the stages only, which are the same in every run
             from reduset._engine import report_compilation
 
             self._listeners.enter_context(report_compilation(self._show_compiling))
@@ -87,5 +87,5 @@ class Clock:
         """Seconds of each stage, and the total."""
         total, stages = time.perf_counter() - self._begun, dict(self._stages)
         if stages:
-            stages[REST if REST in stages else list(stages)[-1]] += max(total - sum(stages.values()), 0.0)
+            stages[DEFAULT_STAGE if DEFAULT_STAGE in stages else list(stages)[-1]] += max(total - sum(stages.values()), 0.0)
         return stages | {"total": total}

@@ -1,4 +1,4 @@
-"""Types of signatures: arrays inside the library, and what users may pass."""
+"""Types of signatures: arrays inside the library, and arguments of public functions."""
 
 from __future__ import annotations
 

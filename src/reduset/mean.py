@@ -1,7 +1,7 @@
 """The kernel mean f = Σᵢ wᵢ φ(·, xᵢ): atoms, weights and a kernel, frozen.
 
-A sample, a density estimate, an SVM and a compression of any of these are all of this one type. Evaluation costs O(n) a query, an
-inner product O(n·m); neither ever holds the matrix.
+A sample, a density estimate, an SVM and a compression of any of these are all of this one type. Evaluation costs O(n) per query, an
+inner product O(n·m). The kernel matrix is never stored.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from reduset.kernels.base import exponential
 from reduset.kernels.boxes import boxes_of
 from reduset.kernels.registry import as_kernel, stored_kernel
 
-NODES = {1: 1024, 2: 128, 3: 32}  # of a grid, a column, by the number of columns
-MOST_NODES = 1 << 24  # of a grid
-REACH = 3.0  # bandwidths beyond the outermost atoms
-TOL = 1e-5  # of the probability of a box, where it is summed by lattices
+NODES = {1: 1024, 2: 128, 3: 32}  # default nodes per axis of a grid, by the number of columns
+MAX_NODES = 1 << 24  # of a grid
+REACH = 3.0  # bandwidths that a grid extends beyond the outermost atoms
+TOL = 1e-5  # of the probability of a box, if it is computed by lattice rules
 MEAN = _archive.Kind(
     "reduset.KernelMean",
     "kernel mean",
@@ -44,19 +44,19 @@ MEAN = _archive.Kind(
 
 
 class GridValues(NamedTuple):
-    """Values on a grid: its ``axes``, a rising array for each column, and ``values``, an array with an axis for each of these."""
+    """Values on a grid: its ``axes``, an increasing array for each column, and ``values``, an array with one axis per column."""
 
     axes: tuple[Array, ...]
     values: Array
 
     @property
     def points(self) -> Array:
-        """(nodes, d), in the order of ``values.ravel()``."""
-        return np.stack([each.ravel() for each in np.meshgrid(*self.axes, indexing="ij")], axis=1)
+        """(nodes, d) coordinates of the nodes, in the order of ``values.ravel()``."""
+        return np.stack([coordinates.ravel() for coordinates in np.meshgrid(*self.axes, indexing="ij")], axis=1)
 
 
 class LinearCombination(ABC):
-    """A linear combination of bumps or densities: what frozen dataclasses that add, and have ``weights``, share."""
+    """A linear combination of kernel functions or densities: the base class of frozen dataclasses with ``weights`` that add."""
 
     weights: Array
     _called: ClassVar[str]  # in messages
@@ -64,23 +64,27 @@ class LinearCombination(ABC):
     # -- integrals and grids ------------------------------------------------------------------------------------------------
 
     def cdf(self, Q: PointsLike, tol: float = TOL) -> Array:
-        """Of each row q of Q, how much of f lies where no column exceeds q, (q,): `integrate_box` from −∞ to q."""
+        """The integral of f from −∞ to each row q of Q in all columns, (q,): `integrate_box` from −∞ to q."""
         upper, _ = _validate.limits(Q, "Q", self.dimension)
         return self._in_boxes(np.full_like(upper, -np.inf), upper, _validate.positive(tol, "tol"))
 
     def integrate_box(self, low: Any, high: Any, tol: float = TOL) -> float | Array:
-        """How much of f lies in a box with sides along the axes, its bumps scaled to integrate to 1 as in `log_density`.
+        """The integral of f over a box with sides along the axes. Kernel functions integrate to 1, as in `log_density`.
 
-        A probability where the weights are a density's; the whole space has their sum. Right to 1e-12, and in the tails of one
-        column, of a Gaussian and of a city-block Laplacian to nearly all digits. A full covariance is different: a Gaussian's is
-        right to 1e-15 of the weights in two columns; beyond, it is summed by lattices until the standard error is at most ``tol``
-        times Σ|w|, and a warning says where it is not.
+        It is a probability if f is a density. Over the whole space it is the sum of the weights. It is accurate to 1e-12. In the
+        tails of one column, of a Gaussian and of a city-block Laplacian, nearly all digits are correct.
+
+        Kernels with a full covariance differ. In two columns, the integral for a Gaussian is accurate to 1e-15 of the weights. With
+        more columns it is computed by lattice rules until the standard error is at most ``tol`` times Σ|w|. If that is not reached,
+        a warning is given.
 
         Parameters
         ----------
-        low, high : (d,) limits of one box, or (q, d) of many, either given once for all; infinite where there is no limit
-            Numbers do for one column.
+        low, high : (d,) or (q, d)
+            Limits of one box, or of q boxes. If only one of them has shape (q, d), the other is used for all boxes. Limits may be
+            infinite. For one column they may be numbers.
         tol : float
+            The largest standard error of lattice rules, relative to Σ|w|.
 
         Examples
         --------
@@ -90,8 +94,8 @@ class LinearCombination(ABC):
         (0.342, array([0.25, 0.75]))
         """
         lower, upper, single = _validate.box(low, high, self.dimension)
-        found = self._in_boxes(lower, upper, _validate.positive(tol, "tol"))
-        return float(found[0]) if single else found
+        integrals = self._in_boxes(lower, upper, _validate.positive(tol, "tol"))
+        return float(integrals[0]) if single else integrals
 
     def on_grid(self, points: int | Sequence[int] | None = None, reach: float = REACH) -> GridValues:
         """f on a grid around all atoms: its axes, and values in an array with an axis for each column.
@@ -99,9 +103,9 @@ class LinearCombination(ABC):
         Parameters
         ----------
         points : int, or one for each column
-            Nodes along an axis; by default 1,024 for one column, 128 for two, 32 for three.
+            The number of nodes along an axis. The default is 1,024 for one column, 128 for two and 32 for three columns.
         reach : float
-            How far beyond the outermost atoms of weight, in bandwidths.
+            The distance from the outermost atoms with weight to the ends of the grid, in bandwidths.
 
         Examples
         --------
@@ -114,16 +118,16 @@ class LinearCombination(ABC):
         d = self.dimension
         if points is None and d not in NODES:
             raise ValueError(
-                f"points must say how many nodes each of {d} columns has: a grid grows with their product; look at few columns by "
-                "marginal, or evaluate f at places of your own"
+                f"points must set the number of nodes for each of {d} columns, because a grid has the product of these numbers; "
+                "use marginal for a few columns, or evaluate f at chosen points"
             )
-        asked = np.asarray(NODES[d] if points is None else points)
-        asked = asked if asked.ndim else np.broadcast_to(asked, d)
-        if len(asked) != d:
-            raise ValueError(f"points must be one number, or one for each of {d} columns, got {len(asked)}")
-        counts = [_validate.whole(each, "points", 2) for each in asked.tolist()]
-        if math.prod(counts) > MOST_NODES:
-            raise ValueError(f"points must give at most {MOST_NODES:,} nodes in all, got {math.prod(counts):,}; use fewer an axis")
+        requested = np.asarray(NODES[d] if points is None else points)
+        requested = requested if requested.ndim else np.broadcast_to(requested, d)
+        if len(requested) != d:
+            raise ValueError(f"points must be one number, or one for each of {d} columns, got {len(requested)}")
+        counts = [_validate.whole(count, "points", 2) for count in requested.tolist()]
+        if math.prod(counts) > MAX_NODES:
+            raise ValueError(f"points must give at most {MAX_NODES:,} nodes in all, got {math.prod(counts):,}; use fewer per axis")
         low, high = self._extent(_validate.positive(reach, "reach"))
         axes = tuple(np.linspace(*ends) for ends in zip(low, high, counts, strict=True))
         values = self(GridValues(axes, self.weights).points)
@@ -132,24 +136,24 @@ class LinearCombination(ABC):
     @property
     @abstractmethod
     def dimension(self) -> int:
-        """How many columns there are."""
+        """The number of columns."""
 
     @abstractmethod
     def __call__(self, Q: PointsLike) -> Array:
-        """The values at queries."""
+        """The values of f at each row of Q."""
 
     @abstractmethod
     def _in_boxes(self, low: Array, high: Array, tol: float) -> Array:
-        """(q,) of boxes."""
+        """(q,) the integrals over boxes."""
 
     @abstractmethod
     def _extent(self, reach: float) -> tuple[Array, Array]:
-        """The box of the atoms of weight, and so many bandwidths beyond: its lower and its upper limits, (d,) each."""
+        """Lower and upper limits, (d,) each, of the box of the atoms with weight, extended by ``reach`` bandwidths."""
 
     # -- algebra ------------------------------------------------------------------------------------------------------------
 
     def _freeze(self, **arrays: NDArray[Any]) -> None:
-        """Set fields to views that nobody can write through."""
+        """Set fields to read-only views."""
         for name, array in arrays.items():
             if isinstance(array, np.ndarray):
                 array = array.view()
@@ -157,7 +161,7 @@ class LinearCombination(ABC):
             object.__setattr__(self, name, array)
 
     def __radd__(self, other: Any) -> Self:
-        """So that sum() works, which begins with 0."""
+        """The sum with 0, the start value of sum()."""
         return self if isinstance(other, int) and other == 0 else NotImplemented
 
     def __mul__(self, factor: float) -> Self:
@@ -186,16 +190,17 @@ class LinearCombination(ABC):
 
 @dataclass(frozen=True, eq=False)
 class KernelMean(LinearCombination):
-    """A weighted sum of bumps.
+    """A weighted sum of kernel functions.
 
     Parameters
     ----------
     atoms : (n, d) array
-        The centres of the bumps. Kept by reference, not copied: do not change them afterwards.
+        The centres of the kernel functions. The array is kept by reference, so do not change it afterwards.
     weights : (n,) array
-        Signed, never renormalised. All zeros are the zero function.
+        May be signed. Weights are not normalised. If all are 0, f is the zero function.
     kernel : Kernel
-        Its bandwidth and scales numbers, or rules to be applied to the atoms; the median distance where the bandwidth is open.
+        Its bandwidth and scales are numbers, or names of rules that are applied to the atoms. A kernel without a bandwidth takes
+        the median distance.
 
     Examples
     --------
@@ -230,29 +235,29 @@ class KernelMean(LinearCombination):
 
     @classmethod
     def from_samples(cls, X: PointsLike, kernel: KernelLike = None, sample_weight: WeightsLike = None) -> KernelMean:
-        """The mean of the bumps at the rows of X, its weights summing to 1.
+        """The mean of the kernel functions at the rows of X. Its weights sum to 1.
 
         Parameters
         ----------
         X : (n, d) array or frame
         kernel : Kernel or callable, default ``Gaussian("median")``
         sample_weight : (n,) array, optional
-            Non-negative; only their ratios matter. Those of a table that `reduset.io` read, if it has some and nothing is given.
+            Non-negative; only their ratios matter. The default is equal weights, or the weights of a table from `reduset.io`.
         """
         warn_if_lying(X)
         return cls.of_rows(X, kernel, sample_weight)
 
     @classmethod
     def of_rows(cls, X: PointsLike, kernel: KernelLike = None, sample_weight: WeightsLike = None) -> KernelMean:
-        """`from_samples` for bags and the like, which may well have few rows and many columns."""
+        """`from_samples` without the warning for swapped rows and columns, for bags with few rows and many columns."""
         given = opened(X, sample_weight if isinstance(sample_weight, str) else None)
         sample_weight = row_weights(X, given, sample_weight)
         X = as_source(given)
         if sample_weight is None:
-            weights = np.broadcast_to(1.0 / len(X), len(X))  # one number, whatever n is
+            weights = np.broadcast_to(1.0 / len(X), len(X))  # stores one number for any n
         else:
             weights = _rows.weights(sample_weight, given, len(X))
-            weights = weights / weights.max()  # first, so that the sum is finite
+            weights = weights / weights.max()  # makes the sum finite
             weights /= weights.sum()
         magnitudes = np.broadcast_to(weights[0], len(X)) if sample_weight is None else weights
         return cls.unchecked(X, weights, as_kernel(kernel, X.shape[1]).resolve(X, magnitudes))
@@ -275,12 +280,12 @@ class KernelMean(LinearCombination):
 
     @property
     def is_uniform(self) -> bool:
-        """Whether the weights are one number, stored once."""
+        """Whether all weights are equal and stored as one number."""
         return self.weights.strides == (0,)
 
     @property
     def magnitudes(self) -> Array:
-        """|w|; like the weights, one number where they are one."""
+        """|w|, stored as one number if the weights are."""
         return np.broadcast_to(abs(self.weights[0]), self.size) if self.is_uniform else np.abs(self.weights)
 
     @property
@@ -290,45 +295,45 @@ class KernelMean(LinearCombination):
 
     @property
     def stored_weights(self) -> Array:
-        """The weights, once where they are one number: for whoever asks what kind they are."""
+        """The stored weights: (1,) if all are stored as one number, otherwise (n,)."""
         return self.weights[:1] if self.is_uniform else self.weights
 
     def draw_rows(self, count: int, rng: np.random.Generator) -> NDArray[np.int64]:
-        """``count`` rows with chances proportional to |w|, the same however equal weights are stored."""
-        chance = rng.random(count)
+        """``count`` rows with probabilities proportional to |w|. They do not depend on how equal weights are stored."""
+        uniform = rng.random(count)
         if self.is_uniform:
-            return (chance * self.size).astype(np.int64)
-        return rows_by_weight(self.magnitudes, chance)
+            return (uniform * self.size).astype(np.int64)
+        return rows_by_weight(self.magnitudes, uniform)
 
     # -- evaluation ---------------------------------------------------------------------------------------------------------
 
     def __call__(self, Q: PointsLike, precision: Precision = "auto") -> Array:
         """f at each row of Q.
 
-        ``precision`` "auto" computes in float32 where that gives 1e-5 or better, and in float64 elsewhere; "single" and
-        "double" are obeyed.
+        ``precision`` "auto" computes in float32 if that is accurate to 1e-5, and otherwise in float64. "single" always computes in
+        float32, "double" in float64.
         """
         _validate.one_of(precision, "precision", ("auto", "single", "double"))
         peak = exponential(self.kernel.log_peak(self.dimension))
         return self._at(Q, lambda queries: self.kernel.value_sums(self.atoms, self.weights, queries, precision) * peak)
 
     def gradient(self, Q: PointsLike) -> Array:
-        """∇f at each row of Q, (m, d). A Laplacian's corner counts as 0."""
+        """∇f at each row of Q, (m, d). At an atom, the gradient of a Laplacian kernel is set to 0."""
         peak = exponential(self.kernel.log_peak(self.dimension))
         return self._at(Q, lambda queries: self.kernel.gradient_sums(self.atoms, self.weights, queries) * peak)
 
     def log_density(self, Q: PointsLike, precision: Precision = "auto") -> Array:
-        """log of Σ wᵢ φ(q, xᵢ) at each row of Q, the bumps scaled to integrate to 1 whether or not ``normalized`` is set.
+        """log of Σ wᵢ φ(q, xᵢ) at each row of Q, with kernel functions that integrate to 1, for any value of ``normalized``.
 
-        Does not underflow far from the atoms. −inf where the sum is 0, NaN where signed weights make it negative.
-        ``precision`` "auto" computes in float32 where a logarithm is right to 1e-5 so, and in float64 elsewhere, as "double" does.
+        It does not underflow far from the atoms. The result is −inf if the sum is 0, and NaN if signed weights make it negative.
+        ``precision`` "auto" computes in float32 if the logarithm is then accurate to 1e-5, and otherwise in float64, like "double".
         """
         _validate.one_of(precision, "precision", ("auto", "double"))
         peak = self.kernel.density_log_peak(self.dimension)
         return self._at(Q, lambda queries: self.kernel.log_sums(self.atoms, self.weights, queries, precision) + peak)
 
     def _at(self, Q: Any, evaluate: Callable[[Floats], Array]) -> Array:
-        """What is a number, or a row of them, at each row of Q; sparse rows are made dense a block at a time."""
+        """The results of ``evaluate``, a number or an array per row of Q. Sparse rows are converted block by block."""
         if on_device(Q):
             queries = _rows.queries(Q, "Q", self.dimension)
             with device_of(queries):
@@ -344,17 +349,17 @@ class KernelMean(LinearCombination):
 
     def _extent(self, reach: float) -> tuple[Array, Array]:
         if not isinstance(self.kernel, RadialKernel):
-            raise TypeError(f"{self.kernel!r} has no bandwidth, so nobody knows how far a grid goes; use {ANY_FAMILY}")
+            raise TypeError(f"{self.kernel!r} has no bandwidth, which sets the limits of a grid; use {ANY_FAMILY}")
         units = self.kernel.column_units
-        beyond = reach * self.kernel.width * (1.0 if units is None else units)
+        margin = reach * self.kernel.width * (1.0 if units is None else units)
         atoms = self.atoms[np.flatnonzero(self.weights)]
-        return atoms.min(axis=0) - beyond, atoms.max(axis=0) + beyond
+        return atoms.min(axis=0) - margin, atoms.max(axis=0) + margin
 
     # -- geometry -----------------------------------------------------------------------------------------------------------
 
     def inner(self, other: KernelMean) -> float:
         """⟨f, other⟩ in the kernel's space."""
-        self._require_alike(other)
+        self._require_compatible(other)
         long, short = (self, other) if self.size >= other.size else (other, self)
         values = to_numpy(self.kernel.product_sums(long.atoms, long.weights, short.atoms))
         return float(short.weights @ values) * exponential(self.kernel.log_energy(self.dimension))
@@ -366,51 +371,51 @@ class KernelMean(LinearCombination):
     def distance(self, other: KernelMean) -> float:
         """‖f − other‖: the maximum mean discrepancy in "rkhs", the L2 distance in "l2".
 
-        Differences below about 1e-8 of the norms are lost in rounding.
+        Differences below about 1e-8 of the norms are smaller than rounding errors.
         """
-        self._require_alike(other)
+        self._require_compatible(other)
         return 0.0 if other is self else (self - other).norm()
 
     @seeded
     def sample(self, count: int, rng: SeedLike = None) -> Array:
-        """``count`` draws from the density that f is, up to its mass; needs weights of one sign."""
+        """``count`` draws from f, normalised to a density. The weights must not be negative."""
         count = _validate.whole(count, "count", 0)
         rng = _validate.generator(rng)
         if self.stored_weights.min() < 0:
             raise ValueError(
-                f"only non-negative weights can be sampled from, got one of {self.weights.min():.3g}; "
-                "compress with weights='simplex' or 'clipped'"
+                f"weights must be non-negative for draws, got a weight of {self.weights.min():.3g}; "
+                "use weights='simplex' or 'clipped' in compress"
             )
         rows = self.draw_rows(count, rng)
         return np.asarray(self.atoms[rows] + self.kernel.noise(count, self.dimension, rng))
 
     # -- algebra ------------------------------------------------------------------------------------------------------------
 
-    def _require_alike(self, other: KernelMean) -> None:
+    def _require_compatible(self, other: KernelMean) -> None:
         if not isinstance(other, KernelMean):
             raise TypeError(f"expected a KernelMean, got {type(other).__name__}")
         if other.dimension != self.dimension:
             raise ValueError(f"both means must have the same dimension, got {self.dimension} and {other.dimension}")
         if other.kernel != self.kernel:
             raise ValueError(
-                f"both means must have the same kernel, got {self.kernel} and {other.kernel}; give both the same bandwidth"
+                f"both means must have the same kernel, got {self.kernel} and {other.kernel}; set the same bandwidth for both"
             )
 
     def __add__(self, other: KernelMean) -> KernelMean:
         if not isinstance(other, KernelMean):
             return NotImplemented
-        self._require_alike(other)
+        self._require_compatible(other)
         return KernelMean(np.concatenate([self.atoms, other.atoms]), np.concatenate([self.weights, other.weights]), self.kernel)
 
     # -- files --------------------------------------------------------------------------------------------------------------
 
     def save(self, path: _archive.Path_) -> None:
-        """Write an .npz with a JSON header, atomically. Nothing in it is ever executed."""
+        """Write an .npz with a JSON header, atomically. Reading it executes nothing."""
         _archive.write(path, MEAN, {"kernel": self.kernel, "atoms": self.atoms, "weights": self.weights})
 
     @classmethod
     def load(cls, path: _archive.Path_) -> KernelMean:
-        """Read what `save` wrote, or the mean in a larger file; a damaged, edited, newer or foreign file is a ValueError."""
+        """Read a file of `save`, or the mean in a larger file. Raises ValueError for a damaged, edited, newer or foreign file."""
         return _archive.read(path, {MEAN: lambda values: cls(**values)})
 
     def __repr__(self) -> str:
@@ -418,5 +423,5 @@ class KernelMean(LinearCombination):
 
 
 def with_bandwidth(mean: KernelMean, bandwidth: float) -> KernelMean:
-    """The same with kernel functions of another bandwidth."""
+    """The mean with the same atoms and weights, and kernel functions of another bandwidth."""
     return KernelMean.unchecked(mean.atoms, mean.weights, cast(RadialKernel, mean.kernel).with_bandwidth(bandwidth))

@@ -475,7 +475,7 @@ def test_bad_weights_are_named():
 def test_signed_weights_cannot_be_sampled_and_other_kernels_not_sliced():
     density = fitted(bandwidth=1.5, size=60, weights="free", select="random")
     assert density.mean_.weights.min() < 0
-    with pytest.raises(ValueError, match="only non-negative weights can be sampled from"):
+    with pytest.raises(ValueError, match="weights must be non-negative"):
         density.sample(3)
     with pytest.raises(TypeError, match="closed form for the Gaussian kernel only"):
         fitted(kernel="student", bandwidth=0.5).marginal([0])

@@ -138,7 +138,7 @@ def test_annotated_data_that_would_not_fit_say_what_to_do(monkeypatch):
     monkeypatch.setattr("reduset._frames.physical_memory", lambda unknown: 5000)
     with pytest.raises(ValueError, match=r"must fit in memory, got a sparse one of 300 × 2, dense .*adata\.obsm\['X_pca'\]"):
         compress(AnnData(sparse.csr_matrix(ROWS)), size=9)
-    with pytest.raises(ValueError, match=r"must have X to be taken as a whole, got None; .* it has obsm\['X_pca'\]"):
+    with pytest.raises(ValueError, match=r"must have X .*got None; .*obsm\['X_pca'\]"):
         compress(AnnData(None), size=9)
 
 

@@ -56,7 +56,7 @@ def distances(
     means = checked(means, "means")
     columns = means if others is None else checked(others, "others")
     for other in (*means[1:], *columns):
-        means[0]._require_alike(other)
+        means[0]._require_compatible(other)
     with closing(Progress(progress)) as shown:
         return between(means, None if others is None else columns, shown)
 

@@ -82,7 +82,7 @@ def divergences(
                 raise ValueError(f"{name}[{k}] must have the dimension of means[0], {rows[0].dimension}, got {density.dimension}")
     kernel_means = [density for density in (*rows, *columns) if isinstance(density, KernelMean)]
     for other in kernel_means[1:]:
-        kernel_means[0]._require_alike(other)
+        kernel_means[0]._require_compatible(other)
     with closing(Progress(progress)) as shown:
         return estimate(rows, None if others is None else columns, draws, _validate.generator(rng), shown)
 
