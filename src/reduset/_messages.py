@@ -70,8 +70,8 @@ def _letters(name: str) -> str:
 
 def _abbreviates(word: str, name: str) -> bool:
     """Whether a word abbreviates a name: the same first letter and its letters in the same order, as "sqrt" and "square root"."""
-    rest = iter(name)
-    return len(word) > 2 and word[0] == name[:1] and all(letter in rest for letter in word)
+    letters = iter(name)
+    return len(word) > 2 and word[0] == name[:1] and all(letter in letters for letter in word)
 
 
 def printable(text: object, lines: bool = False) -> str:

@@ -64,7 +64,14 @@ class LinearCombination(ABC):
     # -- integrals and grids ------------------------------------------------------------------------------------------------
 
     def cdf(self, Q: PointsLike, tol: float = TOL) -> Array:
-        """The integral of f from −∞ to each row q of Q in all columns, (q,): `integrate_box` from −∞ to q."""
+        """The integral of f from −∞ to each row q of Q in all columns, (q,): `integrate_box` from −∞ to q.
+
+        Parameters
+        ----------
+        Q : (q, d) array or frame
+        tol : float
+            As in `integrate_box`.
+        """
         upper, _ = _validate.limits(Q, "Q", self.dimension)
         return self._in_boxes(np.full_like(upper, -np.inf), upper, _validate.positive(tol, "tol"))
 
@@ -378,7 +385,13 @@ class KernelMean(LinearCombination):
 
     @seeded
     def sample(self, count: int, rng: SeedLike = None) -> Array:
-        """``count`` draws from f, normalised to a density. The weights must not be negative."""
+        """``count`` draws from f, normalised to a density, (count, d). The weights must not be negative.
+
+        Parameters
+        ----------
+        count : int
+        rng : None, seed or Generator
+        """
         count = _validate.whole(count, "count", 0)
         rng = _validate.generator(rng)
         if self.stored_weights.min() < 0:

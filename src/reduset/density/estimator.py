@@ -269,22 +269,44 @@ class SparseKernelDensity(BaseEstimator):
 
     @seeded
     def sample(self, n_samples: int = 1, random_state: SeedLike = None) -> Array:
-        """(n_samples, d) draws from the density, for every kernel."""
+        """(n_samples, d) draws from the density, for every kernel.
+
+        Parameters
+        ----------
+        n_samples : int
+        random_state : int, RandomState, Generator or None
+        """
         check_is_fitted(self)
         return self.mean_.sample(n_samples, _validate.generator(random_state, "random_state"))
 
     def cdf(self, X: PointsLike) -> Array:
-        """For each row x of X, the probability that no column exceeds x, (q,)."""
+        """For each row x of X, the probability that no column exceeds x, (q,).
+
+        Parameters
+        ----------
+        X : (q, d) array or frame
+        """
         check_is_fitted(self)
         return self.mean_.cdf(X)
 
     def integrate_box(self, low: Any, high: Any) -> float | Array:
-        """The probability of a box between two corners, (d,) each; of q boxes for corners (q, d)."""
+        """The probability of a box with sides along the axes.
+
+        Parameters
+        ----------
+        low, high : (d,) or (q, d)
+            Limits of one box, or of q boxes. Limits may be infinite.
+        """
         check_is_fitted(self)
         return self.mean_.integrate_box(low, high)
 
     def marginal(self, columns: Any) -> KernelMean | Mixture:
-        """The density of some columns, by number or by name, for a Gaussian kernel. A `Mixture` if pieces are components."""
+        """The density of some columns, for a Gaussian kernel. A `Mixture` if pieces are components.
+
+        Parameters
+        ----------
+        columns : number or name, several of them, or a mask of d booleans
+        """
         check_is_fitted(self)
         numbers = self._numbers(columns)
         if isinstance(self.mean_, ComponentMean):
@@ -292,7 +314,13 @@ class SparseKernelDensity(BaseEstimator):
         return conditioning.marginal(self.mean_, numbers)
 
     def conditional(self, columns: Any, values: Any) -> KernelMean | Mixture:
-        """The density of the other columns, given the values of these, for a Gaussian kernel."""
+        """The density of the other columns, given the values of these, for a Gaussian kernel.
+
+        Parameters
+        ----------
+        columns : number or name, several of them, or a mask of d booleans
+        values : numbers, one for each of the columns; a Series is matched by name
+        """
         check_is_fitted(self)
         if hasattr(values, "index") and not callable(values.index):  # a Series: values are matched by name
             values = [values[column] for column in ([columns] if isinstance(columns, str) else columns)]

@@ -285,7 +285,12 @@ class Model:
         return None if self.resolved is None else self.resolved.bandwidth
 
     def profile(self, step: int = -1) -> ErrorProfile:
-        """The error at every scale of ``step_sizes[step]`` atoms, or of the nearest size that has a profile."""
+        """The error at every scale of ``step_sizes[step]`` atoms, or of the nearest size that has a profile.
+
+        Parameters
+        ----------
+        step : position in ``step_sizes``, by default the last
+        """
         if not len(self.profiles.sizes):
             raise ValueError(
                 "this model has the error at one scale only, because its kernel has no bandwidth, the bandwidth is too small for "
