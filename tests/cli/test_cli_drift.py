@@ -132,7 +132,7 @@ def test_columns_of_text_that_are_left_out_are_told(tmp_path, capsys):
 def test_a_report_is_written_beside_the_answer(folder, tmp_path, capsys):
     page = tmp_path / "drift.html"
     assert run(["drift", str(folder / "before.csv"), str(folder / "today.parquet"), "--report", str(page)]) == 0
-    assert f"written    {page}" in capsys.readouterr().out
+    assert f"written     {page}" in capsys.readouterr().out
     text = page.read_text(encoding="utf-8")
     assert "today.parquet" in text
     assert HOSTILE not in text

@@ -178,7 +178,7 @@ def test_the_slider_moves_the_error_at_every_scale(visit):
         np.testing.assert_allclose(seen.trace("fine", drawn.index("sampling error of all rows"), "y"), profile.noise)
         np.testing.assert_allclose(seen.trace("fine", drawn.index("95\N{NO-BREAK SPACE}% interval"), "y"), profile.intervals[:, 1])
         assert seen.page.inner_text("#fine-told") == fine(profile_figure(shown, step))
-    within = next(k for k, name in enumerate(drawn) if name.startswith("within 20"))
+    within = next(k for k, name in enumerate(drawn) if name.startswith("at most 20"))
     np.testing.assert_allclose(seen.trace("fine", within, "x")[1:], shown.resolution)
     assert seen.complaints == []
 

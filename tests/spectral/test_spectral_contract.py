@@ -161,7 +161,7 @@ def test_parameters_of_a_function_are_scikit_learns():
             TypeError,
             r"kernel_params .*got \[1\]",
         ),
-        ({"kernel": "rbf", "kernel_params": {"degree": 2}}, ValueError, "'degree'.*kernel='rbf'"),
+        ({"kernel": "rbf", "kernel_params": {"degree": 2}}, ValueError, "kernel='rbf'.*'degree'"),
         (
             {"kernel": "cosine", "kernel_params": {"gamma": 2}},
             ValueError,

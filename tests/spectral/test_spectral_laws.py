@@ -21,7 +21,7 @@ from reduset.spectral import (
     WeightedNystroem,
     reduction,
 )
-from reduset.spectral.graph import _connected
+from reduset.spectral.graph import _connected_components
 
 WALKS = [ReducedDiffusionMap(2), ReducedLaplacianEigenmap(2), ReducedSpectralClustering(2)]
 PRODUCTS = [ReducedKernelPCA(2), Nystroem(n_components=9), WeightedNystroem(2, size=9), WeightedNystroem(2, size=9, all_rows=True)]
@@ -63,7 +63,7 @@ def test_a_kernel_whose_constant_leaves_floating_point_is_refused_where_it_count
 def test_a_compression_with_a_size_is_named_in_one_line():
     X = cloud(50)
     small = compress(X, Gaussian(1.0), size=5, weights="simplex", rng=0)
-    with pytest.raises(ValueError, match=r"size=3 .*got reduce=a Compression$"):
+    with pytest.raises(ValueError, match=r"size=3 .*got reduce=a Compression;"):
         ReducedKernelPCA(2, reduce=small, size=3).fit(X)
 
 
@@ -88,9 +88,7 @@ def test_a_cut_tells_where_more_parts_fall_apart_than_it_may_have_clusters(wante
         assert not {*labels[:30]} & {*labels[30:50]}
         assert not {*labels[:50]} & {*labels[50:]}
         return
-    with pytest.warns(
-        DisconnectedWarning, match=rf"3 disconnected parts, of 30, 20, 10 rows: which of them share one of the {wanted} clusters"
-    ):
+    with pytest.warns(DisconnectedWarning, match=rf"3 disconnected parts, of 30, 20, 10 rows: .*{wanted} clusters"):
         cut.fit(X)
     assert sorted(np.bincount(cut.parts_, cut.weights_)) == [10, 20, 30]
     assert not cut.set_params(n_clusters=1).fit_predict(X).any()  # of one cluster there is nothing to tell
@@ -185,7 +183,7 @@ def test_parts_are_those_that_a_search_of_the_graph_finds():
     edges = np.maximum(edges, edges.T)
     count, wanted = connected_components(edges > 0.1)
     assert 5 < count < 55
-    np.testing.assert_array_equal(_connected(edges, 0.1), wanted)
+    np.testing.assert_array_equal(_connected_components(edges, 0.1), wanted)
 
 
 def test_the_number_of_threads_changes_nothing():

@@ -263,6 +263,7 @@ play.addEventListener("click", () => {
   play.setAttribute("aria-label", "Pause");
   let next = Number(slider.value) === stepSizes.length - 1 ? 0 : Number(slider.value) + 1;
   playing = setInterval(() => {
+    if (asked) return; // the last size is not drawn yet
     slider.value = String(next);
     slider.dispatchEvent(new Event("input"));
     next += 1;

@@ -1,7 +1,7 @@
-"""What the spectral estimators share: kernels by scikit-learn's names, validation, and the weighted atoms.
+"""Base classes of the spectral estimators: kernels by scikit-learn's names, validation, and the weighted atoms.
 
-"rbf" exp(−γ‖x − y‖²) is a Gaussian of bandwidth (2γ)^(−½); "laplacian" exp(−γ‖x − y‖₁) is a city-block Laplacian of bandwidth 1/γ.
-The default is γ = 1/d. Kernels with a non-constant diagonal (linear, polynomial) raise an error that names the alternative.
+"rbf", exp(−γ‖x − y‖²), is a Gaussian of bandwidth (2γ)^(−½). "laplacian", exp(−γ‖x − y‖₁), is a city-block Laplacian of bandwidth
+1/γ. The default is γ = 1/d. Kernels with a non-constant diagonal (linear, polynomial) raise an error that names the alternative.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from reduset._validate import naming_columns
 from reduset.kernels import FAMILIES, KERNELS, FunctionKernel, Gaussian, Kernel, Laplacian, as_kernel
 from reduset.spectral.components import PrincipalComponents
 from reduset.spectral.graph import DisconnectedWarning, RandomWalk
-from reduset.spectral.reduction import WeightedAtoms, is_given, reduce_rows
+from reduset.spectral.reduction import WeightedAtoms, has_atoms, reduce_rows
 
 KERNEL_NAMES = sorted({"cosine", "rbf", *FAMILIES})
 WITH_GAMMA = "rbf", "laplacian"
@@ -52,7 +52,7 @@ class SpectralEstimator(BaseEstimator):
     _reduced: WeightedAtoms = field(init=False)
 
     def _rows(self, X: PointsLike, *, reset: bool = False) -> Any:
-        """X, validated; unless ``reset``, against the columns of the fitted data."""
+        """The validated rows of X. Unless ``reset``, they must have the columns of the fitted data."""
         if not reset:
             check_is_fitted(self)
         with naming_columns(X):
@@ -60,17 +60,17 @@ class SpectralEstimator(BaseEstimator):
         return _validate.points(rows)
 
     def _default_kernel(self, X: PointsLike, sample_weight: WeightsLike) -> Kernel:
-        """The kernel of ``kernel=None``: a Gaussian with the median bandwidth."""
+        """The kernel for ``kernel=None``: a Gaussian with the median bandwidth."""
         return as_kernel(None)
 
     def _reduce(self, X: PointsLike, sample_weight: WeightsLike, size: int | None, weights: str) -> WeightedAtoms:
-        """The weighted atoms, also stored."""
+        """Compute and store the weighted atoms."""
         gamma, parameters = separate_gamma(self.kernel, self.gamma, self.kernel_params)
         kernel: Kernel | None
         if self.kernel is not None or gamma is not None or parameters:
             kernel = kernel_of(self.kernel, gamma, X.shape[1], parameters)
         else:
-            kernel = None if is_given(self.reduce) else self._default_kernel(X, sample_weight)
+            kernel = None if has_atoms(self.reduce) else self._default_kernel(X, sample_weight)
         rng = _validate.generator(self.random_state, "random_state")
         self._reduced = reduced = reduce_rows(
             X, kernel, self.reduce, ell=self.ell, size=size, weights=weights, sample_weight=sample_weight, rng=rng
@@ -82,7 +82,7 @@ class SpectralEstimator(BaseEstimator):
 
 
 def with_dtype_of(X: Any, values: Array) -> Any:
-    """Values in single precision if X is."""
+    """The values in single precision if X has single precision."""
     return values.astype(np.float32) if getattr(X, "dtype", None) == np.float32 else values
 
 
@@ -105,7 +105,7 @@ class EigenEstimator(SpectralEstimator):
         return self._reduce(X, sample_weight, self.size, self.weights)
 
     def _component_count(self, reduced: WeightedAtoms, name: str, value: Any, extra: int = 0) -> int:
-        """A valid number of components; ``extra`` further ones are computed and not returned."""
+        """Validate a number of components. ``extra`` further components are computed, but not returned."""
         if value is None:
             return max(reduced.size - extra, 1)
         maximum = max(reduced.n_samples - extra, 1)
@@ -115,8 +115,8 @@ class EigenEstimator(SpectralEstimator):
         positive = int(np.count_nonzero(eigenvalues))
         if positive < len(eigenvalues):
             warn(
-                f"only {positive} of the {len(eigenvalues)} components have a positive eigenvalue (up to rounding, of "
-                f"{len(self.atoms_)} atoms): the coordinates of the others are 0. Lower n_components, or keep more atoms",
+                f"only {positive} of the {len(eigenvalues)} components have an eigenvalue above rounding errors, with "
+                f"{len(self.atoms_)} atoms: the coordinates of the others are 0. Lower n_components, or keep more atoms",
             )
 
     def _warn_of_parts(self, maximum: int, consequence: str) -> None:
@@ -124,7 +124,7 @@ class EigenEstimator(SpectralEstimator):
         if len(masses) > maximum:
             sizes = ", ".join(f"{mass:.6g}" for mass in np.sort(masses)[::-1][:10]) + (", …" if len(masses) > 10 else "")
             warn(
-                f"the graph has {len(masses)} disconnected parts, of {sizes} rows: {consequence}. Widen the "
+                f"the graph has {len(masses)} disconnected parts, of {sizes} rows: {consequence}. Use a larger "
                 "bandwidth, or fit each part separately (parts_ has the part of every atom)",
                 DisconnectedWarning,
             )
@@ -132,7 +132,7 @@ class EigenEstimator(SpectralEstimator):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class SpectralTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EigenEstimator):
-    """A map to eigenfunctions: principal components, or eigenfunctions of a random walk."""
+    """Base of the maps to eigenfunctions: principal components, or eigenfunctions of a random walk."""
 
     eigenvalues_: Array = field(init=False)
     _functions: PrincipalComponents | RandomWalk = field(init=False)
@@ -151,12 +151,12 @@ class SpectralTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Eig
 
 
 def has_gamma(kernel: Any) -> bool:
-    """Whether ``kernel`` is the name of a kernel with a γ."""
+    """Whether ``kernel`` is the name of a kernel with the parameter γ."""
     return isinstance(kernel, str) and kernel in WITH_GAMMA
 
 
 def separate_gamma(kernel: Any, gamma: float | None, parameters: Any) -> tuple[float | None, dict[str, Any]]:
-    """γ, given by itself or in ``kernel_params``, and the other parameters."""
+    """γ, from ``gamma`` or ``kernel_params``, and the other parameters of the kernel."""
     if parameters is None:
         return gamma, {}
     if not isinstance(parameters, Mapping) or not all(isinstance(name, str) for name in parameters):
@@ -164,20 +164,20 @@ def separate_gamma(kernel: Any, gamma: float | None, parameters: Any) -> tuple[f
     others = dict(parameters)
     if has_gamma(kernel) and "gamma" in others:
         if gamma is not None:
-            raise ValueError(f"gamma={gamma!r} and kernel_params={parameters!r} both give gamma; omit one")
+            raise ValueError(f"gamma={gamma!r} and kernel_params={parameters!r} both set gamma; omit one")
         gamma = others.pop("gamma")
     return gamma, others
 
 
 def resolved_gamma(kernel: Any, gamma: float | None, dimension: int) -> float | None:
-    """γ of a named kernel that has one, 1/d by default."""
+    """γ of a named kernel, 1/d by default. None for kernels without this parameter."""
     if not has_gamma(kernel):
         return None
     return 1.0 / dimension if gamma is None else _validate.positive(gamma, "gamma")
 
 
 def kernel_of(kernel: Any, gamma: float | None, dimension: int, parameters: Mapping[str, Any] | None = None) -> Kernel:
-    """The kernel from an argument: None (a Gaussian with the median bandwidth), a kernel, a function of rows, or a name."""
+    """The kernel from an argument: a kernel, a function of rows, or a name. None is a Gaussian with the median bandwidth."""
     parameters = parameters or {}
     if gamma is not None and not has_gamma(kernel):
         raise ValueError(
@@ -190,9 +190,9 @@ def kernel_of(kernel: Any, gamma: float | None, dimension: int, parameters: Mapp
         raise ValueError(f"kernel={kernel!r} is not supported: {UNSUPPORTED[kernel]}")
     name = _validate.one_of(kernel, "kernel", KERNEL_NAMES)
     if name in KERNELS and not has_gamma(name):
-        _require_known(name, parameters, [field.name for field in fields(KERNELS[name])])
+        _check_names(name, parameters, [field.name for field in fields(KERNELS[name])])
         return KERNELS[name](**{"bandwidth": "median", **parameters})
-    _require_known(name, parameters, ["gamma"] if has_gamma(name) else [])
+    _check_names(name, parameters, ["gamma"] if has_gamma(name) else [])
     rate = resolved_gamma(name, gamma, dimension)
     if rate is None:
         return FunctionKernel("cosine")
@@ -211,9 +211,9 @@ def _function_with_parameters(kernel: Any, parameters: Mapping[str, Any]) -> Ker
     return FunctionKernel(kernel, **parameters)
 
 
-def _require_known(kernel: str, parameters: Mapping[str, Any], known: list[str]) -> None:
+def _check_names(kernel: str, parameters: Mapping[str, Any], names: list[str]) -> None:
     for name in parameters:
-        if name not in known:
+        if name not in names:
             raise ValueError(
-                f"kernel_params: {name!r} is not a parameter of kernel={kernel!r}; it has {', '.join(known) or 'none'}"
+                f"kernel_params must have only parameters of kernel={kernel!r}, got {name!r}; use {', '.join(names) or 'None'}"
             )

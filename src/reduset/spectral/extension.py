@@ -1,4 +1,7 @@
-"""Functions of the atoms at any point: Σⱼ k(x, cⱼ) Aⱼₖ for many x and all k at once. O(m) a point, in blocks of bounded memory."""
+"""Functions of the atoms at any point: Σⱼ k(x, cⱼ) Aⱼₖ for many x and all k together.
+
+The cost is O(m) a point, in blocks of bounded memory.
+"""
 
 from __future__ import annotations
 
@@ -13,16 +16,17 @@ from reduset.kernels import Kernel, RadialKernel, exponential
 
 PAIRS_PER_BLOCK = 1 << 22
 ROWS_PER_BLOCK = 512
-SINGLE_ERROR = 2.0**-22  # of a kernel value in single precision, relative to κ
-MAX_NOISE = 1e-5  # of function values, relative to √κ; its square does not change an eigenvalue
+SINGLE_ERROR = 2.0**-22  # Error of a kernel value in single precision, relative to κ.
+MAX_NOISE = 1e-5  # Error of function values, relative to √κ. Its square does not change an eigenvalue.
 
 
 def mapped_blocks(
     kernel: Kernel, atoms: Array, coefficients: Array, queries: Floats, rows: Indices | None = None, single: bool = False
 ) -> Iterator[tuple[int, int, Array]]:
-    """(start, stop, (stop − start, p) values of Σⱼ Aⱼₖ k(·, cⱼ)/κ at these queries), A the (m, p) coefficients.
+    """Yield (start, stop, values) with the (stop − start, p) values of Σⱼ Aⱼₖ k(·, cⱼ)/κ at these queries.
 
-    With ``rows``, only these rows of the queries are evaluated and counted. ``single`` allows a precision of 1e-7 for k/κ.
+    A are the (m, p) coefficients. With ``rows``, only these rows of the queries are evaluated and counted. ``single`` allows a
+    precision of 1e-7 for k/κ.
     """
     evaluate = _functions(kernel, atoms, coefficients, single)
     for a, b in blocks(len(queries if rows is None else rows), max(1, PAIRS_PER_BLOCK // len(atoms))):
@@ -30,7 +34,7 @@ def mapped_blocks(
 
 
 def _functions(kernel: Kernel, atoms: Array, coefficients: Array, single: bool) -> Callable[..., Array]:
-    """A callable that takes points, and optionally rows of them, and returns the values there."""
+    """A function of points, and optionally of their rows, that returns the values at these points."""
     if isinstance(kernel, RadialKernel):
         shape = kernel.product(atoms.shape[1])
         return KernelMaps(atoms, coefficients, kernel.frame(atoms, shape), shape.profile, single).at
@@ -50,7 +54,7 @@ def extended_blocks(
 
 
 def extend(kernel: Kernel, atoms: Array, coefficients: Array, queries: Floats, single: bool = False) -> Array:
-    """(q, p) values of the functions Σⱼ Aⱼₖ k(·, cⱼ) at the queries, A the (m, p) coefficients."""
+    """(q, p) values of the functions Σⱼ Aⱼₖ k(·, cⱼ) at the queries, with the (m, p) coefficients A."""
     out = np.empty((len(queries), coefficients.shape[1]))
     for a, b, values in extended_blocks(kernel, atoms, coefficients, queries, single=single):
         out[a:b] = values
@@ -58,7 +62,7 @@ def extend(kernel: Kernel, atoms: Array, coefficients: Array, queries: Floats, s
 
 
 def products_of(matrix: Array, block: Array) -> Array:
-    """``matrix @ block`` in our own threads, so that the result does not depend on their number."""
+    """``matrix @ block`` in blocks of fixed size, so that the result does not depend on the number of threads."""
     out = np.empty((len(matrix), block.shape[1]))
 
     def fill(a: int, b: int) -> None:
@@ -82,6 +86,6 @@ def offers_single(kernel: Kernel, dimension: int) -> bool:
 
 
 def tolerates_single(kernel: Kernel, coefficients: Array, dimension: int) -> bool:
-    """Whether single precision suffices: the large coefficients of nearly constant functions magnify its rounding errors."""
+    """Whether single precision suffices. The large coefficients of nearly constant functions amplify its rounding errors."""
     noise = SINGLE_ERROR * exponential(kernel.log_energy(dimension) / 2) * np.linalg.norm(coefficients, axis=0).max(initial=0.0)
     return offers_single(kernel, dimension) and bool(noise <= MAX_NOISE)

@@ -1,7 +1,7 @@
-"""Kernel PCA on weighted atoms, in place of `sklearn.decomposition.KernelPCA`.
+"""Kernel PCA on weighted atoms, a replacement for `sklearn.decomposition.KernelPCA`.
 
-Fitting costs the selection and O(m²) a component (O(m³) for all of them) instead of O(n³), without an n×n matrix. A new row costs
-O(m).
+Fitting costs the selection and O(m²) a component, or O(m³) for all components, instead of O(n³). It needs no n×n matrix. A new row
+costs O(m).
 """
 
 from __future__ import annotations
@@ -28,53 +28,64 @@ from reduset.spectral.ritz import EXTRA_FUNCTIONS, leading_functions, rayleigh_r
 @seeded
 @dataclass(eq=False, repr=False, kw_only=True)
 class ReducedKernelPCA(SpectralTransformer):
-    """Kernel PCA, reduced: in place of `sklearn.decomposition.KernelPCA`.
+    """Kernel PCA on weighted atoms.
+
+    It has the interface of `sklearn.decomposition.KernelPCA`.
 
     Parameters
     ----------
     n_components : int, optional
-        None keeps all components with a positive eigenvalue; there are none if all rows are equal.
-    kernel : kernel object, function k(X, Y), or a name: "rbf", "laplacian", "cosine" (scikit-learn's), "gaussian", "student", …
-        A function of two single rows, k(x, y) → number, as in scikit-learn, also works; it is slow. None is a Gaussian with the
-        median bandwidth, or the kernel of a Compression.
+        Number of components. None keeps all components with a positive eigenvalue. If all rows are equal, there is no such
+        component.
+    kernel : kernel object, function, name or None
+        Kernel of the rows. A function k(X, Y) returns the matrix of kernel values. A function k(x, y) of two single rows is
+        slower. Names are "rbf", "laplacian" and "cosine" (as in scikit-learn), and the kernels of reduset, such as "gaussian" or
+        "student". None is a Gaussian with the median bandwidth, or the kernel of a Compression.
     gamma : float, optional
-        Of "rbf" and "laplacian". Default: 1/d, as in scikit-learn.
+        Parameter γ of "rbf" and "laplacian". The default is 1/d, as in scikit-learn.
     kernel_params : dict, optional
-        Parameters of a kernel function or of a named kernel, such as ``{"bandwidth": 2.0}`` of "gaussian".
+        Parameters of a kernel function or of a named kernel. An example is ``{"bandwidth": 2.0}`` for "gaussian".
     reduce : "shadow", None, the name of a selector, a selector, a Compression or a KernelMean
-        How atoms are selected. None keeps every row and gives the result of scikit-learn.
+        Selector of the atoms, or given atoms. None keeps every row and gives the result of scikit-learn.
     ell : float
-        Of "shadow": every row is within bandwidth/ell of an atom. A larger value keeps more atoms; 3 to 5 is usual.
+        Parameter of "shadow": every row is within bandwidth/ell of an atom. A larger value keeps more atoms. Usual values are 3 to
+        5.
     size : int, optional
-        The number of atoms; for "shadow" the maximum.
+        Number of atoms. For "shadow", it is the maximum.
     weights : "auto" or "nearest"
-        The selector's own weights if it has any, or the mass of the rows nearest to each atom.
+        "auto" uses the selector's weights if it computes weights. "nearest" uses the mass of the rows nearest to each atom.
     refine : bool
-        Whether to rotate the atoms' components towards the components of all rows. This makes the error several times smaller and
-        costs O(n·m) a component; eigenvalues are never above those of the rows. False is the form of the paper.
+        Whether to rotate the atoms' components towards the components of all rows. This makes the error several times smaller. It
+        costs O(n·m) a component. Eigenvalues never exceed the eigenvalues of the rows. The paper uses False.
     centre : bool
-        Whether kernel functions are centred on their weighted mean. False is the form of the paper.
+        Whether kernel functions are centred on their weighted mean. The paper uses False.
     fit_inverse_transform : bool
-        Whether to learn the inverse map, by ridge regression from coordinates to atoms.
+        Whether to fit the inverse map, by ridge regression from coordinates to atoms.
     alpha : float
-        Ridge of the inverse map.
+        Ridge parameter of the inverse map.
     eigen_solver : "auto", "dense", "arpack" or "randomized"
-        "auto" iterates from 500 atoms on for up to a twentieth of the atoms as components, and from 5,000 for up to a tenth.
+        Solver of the eigenproblem. "auto" uses an iterative solver above 500 atoms, if the components are at most 1/20 of the
+        atoms. Above 5,000 atoms, the limit is 1/10.
     remove_zero_eig : bool
-        Whether to omit components with an eigenvalue of 0 if ``n_components`` is given. Otherwise their coordinates are 0.
+        Whether to omit components with an eigenvalue of 0 if ``n_components`` is given. Otherwise, their coordinates are 0.
     random_state : int, RandomState, Generator or None
-        Of random selectors.
+        Seed of random selectors.
 
     Attributes
     ----------
     eigenvalues_ : (k,)
-        Of the n×n kernel matrix that the atoms represent, as in scikit-learn.
+        Eigenvalues of the n×n kernel matrix that the atoms represent. They have the scale of scikit-learn.
     eigenvectors_ : (m, k)
-        Values at the atoms, coordinates over √eigenvalue. With ``refine=False``, Σ weights_ · eigenvectors_² = 1.
-    atoms_, weights_, indices_ : (m, d), (m,), (m,) or None
-        The atoms, the number of rows that each represents, and their row numbers.
-    kernel_, gamma_ : Kernel, float or None
-        The kernel with its bandwidth; γ of "rbf" and "laplacian".
+        Values at the atoms: coordinates divided by √eigenvalue. With ``refine=False``, Σ weights_ · eigenvectors_² = 1.
+    atoms_ : (m, d)
+    weights_ : (m,)
+        Number of rows that each atom represents.
+    indices_ : (m,) or None
+        Row numbers of the atoms. None if the atoms are new points.
+    kernel_ : Kernel
+        Kernel with its bandwidth.
+    gamma_ : float or None
+        Parameter γ of "rbf" and "laplacian".
     bounds_ : SpectralBounds
         Certified bounds on the error.
 
@@ -104,7 +115,7 @@ class ReducedKernelPCA(SpectralTransformer):
         X : (n, d)
         y : ignored
         sample_weight : (n,) array, optional
-            Non-negative; a weight of 3 equals three equal rows.
+            Non-negative weights of the rows. A weight of 3 equals three equal rows.
         """
         X = self._rows(X, reset=True)
         centre = _validate.flag(self.centre, "centre")
@@ -129,11 +140,13 @@ class ReducedKernelPCA(SpectralTransformer):
         return self
 
     def _without_zeros(self, components: PrincipalComponents) -> PrincipalComponents:
-        """The components with positive eigenvalues if requested; otherwise all, with a warning if some are 0."""
+        """The components with positive eigenvalues if requested. Otherwise all components, with a warning for eigenvalues of 0."""
         if _validate.flag(self.remove_zero_eig, "remove_zero_eig") or self.n_components is None:
             positive = int(np.count_nonzero(components.eigenvalues))
             if positive == 0:
-                warn("no component has a positive eigenvalue, since all rows are equal under the kernel: there are no coordinates")
+                warn(
+                    "no component has a positive eigenvalue, because all rows are equal under the kernel: there are no coordinates"
+                )
             return components.first(positive) if positive < len(components.eigenvalues) else components
         self._warn_of_zeros(components.eigenvalues)
         return components
@@ -142,9 +155,9 @@ class ReducedKernelPCA(SpectralTransformer):
         """(q, d) points with approximately these (q, k) coordinates."""
         check_is_fitted(self)
         if self._inverse is None:
-            raise NotFittedError("the inverse map was not fitted; use fit_inverse_transform=True and fit again to rows that differ")
+            raise NotFittedError("the inverse map was not fitted; use fit_inverse_transform=True and rows that are not all equal")
         coordinates, coefficients = self._inverse
         queries = np.asarray(_validate.points(X, "X"), np.float64)
         if queries.shape[1] != coordinates.shape[1]:
-            raise ValueError(f"X must have {coordinates.shape[1]} columns, one per component; got shape {queries.shape}")
+            raise ValueError(f"X must have {coordinates.shape[1]} columns, one per component, got shape {queries.shape}")
         return extend(latent_kernel(self._reduced), coordinates, coefficients, queries)

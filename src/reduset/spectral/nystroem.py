@@ -1,13 +1,13 @@
 """Nyström features: K ≈ F Fᵀ from the kernel values of n rows with m atoms.
 
-`Nystroem` (Williams & Seeger 2001) computes F = K_nm K_mm^(−½): m features, with the atoms of any selector. For the same atoms the
-result equals scikit-learn's. `WeightedNystroem` (Zhang & Kwok 2009) weights each atom by the number of rows that it represents.
-With W^½ K_mm W^½ v = λv, its features F = K_nm W^½ v λ^(−½) are the leading eigenfunctions under the density of the data. If all m
-features are kept, the weights cancel and both F Fᵀ are equal. Cost: O(m³), and O(m) a row and feature.
+`Nystroem` (Williams & Seeger 2001) computes the m features F = K_nm K_mm^(−½), with the atoms of any selector. For the same atoms,
+the result equals scikit-learn's. `WeightedNystroem` (Zhang & Kwok 2009) weights each atom by the number of rows that it represents.
+Let W^½ K_mm W^½ v = λv. Its features F = K_nm W^½ v λ^(−½) are the leading eigenfunctions under the density of the data. If all m
+features are kept, the weights cancel and both F Fᵀ are equal. The cost is O(m³), and O(m) a row and feature.
 
-With ``all_rows=True``, `WeightedNystroem` extends the eigenvectors to all rows once, U = K_nm W^½ v with columns of length 1, and a
-point has the features k(x, X) U λ^(−½). This is the form that Kingravi, Vela & Gray 2013 compare with (Table 2): it keeps the rows
-and U, O(n·(d + k)) memory, and costs O(n) a row and feature.
+With ``all_rows=True``, `WeightedNystroem` extends the eigenvectors to all rows once. U is K_nm W^½ v with columns of length 1. A
+point has the features k(x, X) U λ^(−½). Kingravi, Vela & Gray 2013 compare with this form (Table 2). It stores the rows and U, with
+O(n·(d + k)) memory, and costs O(n) a row and feature.
 """
 
 from __future__ import annotations
@@ -27,37 +27,43 @@ from reduset.select import Shadow
 from reduset.spectral.base import SpectralEstimator, SpectralTransformer, preserving_single, with_dtype_of
 from reduset.spectral.components import extended_to_rows, principal_components
 from reduset.spectral.extension import extend
-from reduset.spectral.reduction import WeightedAtoms, is_given
+from reduset.spectral.reduction import WeightedAtoms, has_atoms
 
-MIN_EIGENVALUE = 1e-12  # smaller ones are replaced by it, as in scikit-learn
+MIN_EIGENVALUE = 1e-12  # Smaller eigenvalues are replaced by this, as in scikit-learn.
 
 
 @seeded
 @dataclass(eq=False, repr=False, kw_only=True)
 class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SpectralEstimator):
-    """Nyström features with the atoms of any selector: in place of `sklearn.kernel_approximation.Nystroem`.
+    """Nyström features with the atoms of any selector.
+
+    It has the interface of `sklearn.kernel_approximation.Nystroem`.
 
     Parameters
     ----------
-    kernel : as of `ReducedKernelPCA`; "rbf" by default, as in scikit-learn
+    kernel : kernel object, function, name or None
+        Kernel, as in `ReducedKernelPCA`. The default is "rbf", as in scikit-learn.
     gamma : float, optional
-        Of "rbf" and "laplacian". Default: 1/d.
+        Parameter γ of "rbf" and "laplacian". The default is 1/d.
     kernel_params : dict, optional
-        Parameters of a kernel function or of a named kernel.
+        Parameters of a kernel function. They may also be parameters of a named kernel.
     n_components : int
-        The number of atoms and of features; for "shadow" the maximum.
-    reduce : "random", the name of a selector, a selector, None (every row), a Compression or a KernelMean
+        Number of atoms and of features. For "shadow", it is the maximum.
+    reduce : "random", the name of a selector, a selector, None, a Compression or a KernelMean
+        Selector of the atoms, or given atoms. None keeps every row.
     ell : float
-        Of "shadow".
+        Parameter of "shadow". Every row is within bandwidth/ell of an atom.
     random_state : int, RandomState, Generator or None
+        Seed of random selectors.
 
     Attributes
     ----------
     components_ : (m, d)
-        The atoms.
-    component_indices_ : (m,) rows, or None if the atoms are new points
+        Atoms.
+    component_indices_ : (m,) or None
+        Row numbers of the atoms. None if the atoms are new points.
     normalization_ : (m, m)
-        K_mm^(−½).
+        Matrix K_mm^(−½).
 
     Examples
     --------
@@ -76,7 +82,7 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SpectralEstima
         """Select the atoms and factor their kernel matrix."""
         X = self._rows(X, reset=True)
         count = _validate.whole(self.n_components, "n_components", 1)
-        selects = self.reduce is not None and not is_given(self.reduce)
+        selects = self.reduce is not None and not has_atoms(self.reduce)
         reduced = self._reduce(X, None, count if selects else None, "auto")
         is_shadow = self.reduce == "shadow" if isinstance(self.reduce, str) else isinstance(self.reduce, Shadow)
         if selects and not is_shadow and count > len(X):
@@ -91,7 +97,7 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SpectralEstima
         return len(self.components_)
 
     def transform(self, X: PointsLike) -> Array:
-        """(q, m) features; 0 far from all atoms."""
+        """(q, m) features. They approach 0 far from all atoms."""
         X = self._rows(X)
         return with_dtype_of(X, extend(self.kernel_, self.components_, self.normalization_, X))
 
@@ -107,24 +113,26 @@ class WeightedNystroem(SpectralTransformer):
     Parameters
     ----------
     n_components : int
-        The number of features.
-    kernel, gamma, kernel_params, reduce, ell, size, weights, eigen_solver, random_state : as of `ReducedKernelPCA`
-        By default ``size`` centres of k-means with the sizes of their clusters, as in the paper of Zhang & Kwok.
+        Number of features.
+    kernel, gamma, kernel_params, reduce, ell, size, weights, eigen_solver, random_state
+        As in `ReducedKernelPCA`. By default, the atoms are ``size`` centres of k-means, weighted by the sizes of their clusters.
+        This is the method of Zhang & Kwok.
     all_rows : bool
         False computes the features of a new row from its kernel values with the m atoms. True extends the eigenvectors to all n
-        rows and uses the kernel values with these rows, the form that Kingravi, Vela & Gray compare with. ``fit`` then keeps the
-        rows, and a new row costs O(n) instead of O(m). With ``reduce="random"`` this is their unweighted Nyström method.
+        rows and uses the kernel values with these rows. Kingravi, Vela & Gray compare with this form. ``fit`` then keeps the rows,
+        and a new row costs O(n) instead of O(m). With ``reduce="random"``, it is their unweighted Nyström method.
 
     Attributes
     ----------
     eigenvalues_ : (k,)
-        Approximate eigenvalues of the n×n kernel matrix of the rows.
+        Approximate eigenvalues of the n×n kernel matrix. It is the matrix of all rows.
     eigenvectors_ : (m, k)
-        Values at the atoms, with Σ weights_ · eigenvectors_² = 1.
+        Values at the atoms. They satisfy Σ weights_ · eigenvectors_² = 1.
     row_eigenvectors_ : (n, k) or None
-        With ``all_rows=True``, the approximate eigenvectors of the n×n kernel matrix: columns of length 1, or 0 where the
-        eigenvalue is 0.
-    atoms_, weights_, indices_, kernel_ : as of `ReducedKernelPCA`
+        Approximate eigenvectors of the n×n kernel matrix with ``all_rows=True``. Columns have length 1, or 0 where the eigenvalue
+        is 0.
+    atoms_, weights_, indices_, kernel_
+        As in `ReducedKernelPCA`.
 
     Examples
     --------
@@ -154,7 +162,7 @@ class WeightedNystroem(SpectralTransformer):
         if all_rows:
             self._functions = extended_to_rows(components, reduced, X)
             self.row_eigenvectors_ = self._functions.eigenvectors
-            # transform evaluates the kernel with the rows, which become its atoms
+            # transform evaluates the kernel with the rows. So the rows become the atoms.
             n = len(X)
             self._reduced = WeightedAtoms(np.array(X, np.float64), np.ones(n), reduced.kernel, np.arange(n), n, None)
         self._warn_of_zeros(self.eigenvalues_)

@@ -1,8 +1,8 @@
 """From rows to weighted atoms, the first step of every spectral method.
 
-The eigenproblem of n rows becomes one of m atoms, each weighted by the mass of the rows it represents (Kingravi, Vela & Gray 2013,
-Sections 3 and 4). Masses count rows: they sum to n, or to the sum of the sample weights. A weight of 3 equals three equal rows.
-The cost is the selection, and O(n·m) if masses belong to the nearest rows.
+The eigenproblem of n rows becomes an eigenproblem of m atoms (Kingravi, Vela & Gray 2013, Sections 3 and 4). Each atom is weighted
+by the mass of the rows it represents. Masses count rows: they sum to n, or to the sum of the sample weights. A weight of 3 equals
+three equal rows. The cost is the selection, and O(n·m) if masses belong to the nearest rows.
 """
 
 from __future__ import annotations
@@ -25,17 +25,25 @@ from reduset.spectral.extension import atoms_matrix
 
 WEIGHTS = ("auto", "nearest")
 PAIRS_PER_BLOCK = 1 << 20
-MAX_PEAK = 1e150  # of κ: smaller values can be squared without overflow
-MAX_MEMORY_FRACTION = 0.8  # of the memory, for one matrix
-MAX_PASSES, TARGET_FRACTION, ACCEPTED_FRACTION = 12, 0.97, 0.93  # of the search for wider shadows; fractions of the size
+MAX_PEAK = 1e150  # Largest κ. Smaller values can be squared without overflow.
+MAX_MEMORY_FRACTION = 0.8  # Largest fraction of the memory for one matrix.
+MAX_PASSES, TARGET_FRACTION, ACCEPTED_FRACTION = 12, 0.97, 0.93  # Search for wider shadows, in fractions of the size.
 
 
 @dataclass(frozen=True)
 class Quantisation:
-    """How far rows are from the atoms that represent them."""
+    """The assignment of rows to atoms.
 
-    proportions: Array  # (n,) of the mass, summing to 1
-    products: Array  # (n,) g/g(0) of each row with its atom
+    Attributes
+    ----------
+    proportions : (n,)
+        Proportions of the mass. They sum to 1.
+    products : (n,)
+        Values g/g(0) of each row with its atom.
+    """
+
+    proportions: Array
+    products: Array
 
 
 @dataclass(frozen=True)
@@ -45,11 +53,16 @@ class WeightedAtoms:
     Attributes
     ----------
     atoms : (m, d)
-    masses : (m,) positive, summing to the mass of the data
-    kernel : with a numeric bandwidth
-    indices : (m,) rows of the data, or None if the atoms are new points
-    n_samples : number of rows
-    quantisation : None if the masses do not come from rows assigned to atoms
+    masses : (m,)
+        Positive masses. Their sum is the mass of the data.
+    kernel : Kernel
+        Kernel with a numeric bandwidth.
+    indices : (m,) or None
+        Row numbers of the atoms. None if the atoms are new points.
+    n_samples : int
+        Number of rows.
+    quantisation : Quantisation or None
+        Assignment of rows. None if the masses do not come from rows assigned to atoms.
     """
 
     atoms: Array
@@ -74,7 +87,7 @@ class WeightedAtoms:
 
     @property
     def peak(self) -> float:
-        """κ = k(x, x)."""
+        """The value κ = k(x, x)."""
         return exponential(self.kernel.log_energy(self.atoms.shape[1]))
 
     @property
@@ -86,7 +99,7 @@ class WeightedAtoms:
         return self.size == np.count_nonzero(present) and bool((self.quantisation.products[present] == 1.0).all())
 
     def rows_in(self, X: Floats) -> NDArray[np.int64] | None:
-        """The rows of X that the atoms are, or None if the atoms are not distinct rows of X."""
+        """The row numbers of the atoms in X. None if the atoms are not distinct rows of X."""
         rows = self.indices
         if rows is None or len(rows) != self.size or rows.max() >= len(X) or len(np.unique(rows)) < len(rows):
             return None
@@ -94,17 +107,17 @@ class WeightedAtoms:
         return rows if equal else None
 
     def products(self, single: bool = False) -> Array:
-        """(m, m) k/κ of all pairs of atoms; ``single`` if a precision of 1e-7 suffices."""
+        """(m, m) values k/κ of all pairs of atoms. ``single`` allows a precision of 1e-7."""
         ensure_memory(self.size)
         return atoms_matrix(self.kernel, self.atoms, single)
 
     def gram(self, single: bool = False) -> Array:
-        """(m, m) k of all pairs of atoms; ``single`` if a precision of 1e-7 κ suffices."""
+        """(m, m) kernel values of all pairs of atoms. ``single`` allows a precision of 1e-7 κ."""
         if not 1 / MAX_PEAK < self.peak < MAX_PEAK:
             exponent = self.kernel.log_energy(self.atoms.shape[1])
             raise ValueError(
-                f"kernel={self.kernel!r} has k(x, x) = exp({exponent:.4g}) in {self.atoms.shape[1]} dimensions, and products "
-                "leave the range of floating point; use normalized=False and space='rkhs', which make it 1"
+                f"kernel={self.kernel!r} has k(x, x) = exp({exponent:.4g}) in {self.atoms.shape[1]} dimensions, which is outside "
+                "the range of floating point; use normalized=False and space='rkhs', which make it 1"
             )
         matrix = self.products(single)
         if self.peak != 1.0:
@@ -113,20 +126,23 @@ class WeightedAtoms:
 
 
 def ensure_memory(atoms: int) -> None:
-    """Raise MemoryError for a Gram matrix larger than the memory: a system may grant it, and end the process when it is filled."""
+    """Raise MemoryError for a Gram matrix larger than the memory.
+
+    The operating system may allow such an allocation, and end the process when the matrix is filled.
+    """
     memory = physical_memory()
     needed, available = 8.0 * atoms**2, MAX_MEMORY_FRACTION * memory
     if needed > available:
         limit = int((available / 8) ** 0.5)
-        limit -= limit % 10 ** max(len(str(limit)) - 2, 0)  # a round number
+        limit -= limit % 10 ** max(len(str(limit)) - 2, 0)  # Round to two digits.
         raise MemoryError(
             f"the kernel matrix of {atoms:,} atoms takes {needed / 1e9:,.1f} GB, this machine has {memory / 1e9:,.1f} GB; "
-            f"keep at most {limit:,} atoms: set size (n_components of Nystroem), lower ell or widen the bandwidth"
+            f"keep at most {limit:,} atoms: set size (n_components of Nystroem), lower ell, or use a larger bandwidth"
         )
 
 
 def row_masses(X: Floats, sample_weight: Any) -> Array:
-    """(n,) the sample weights, 1 by default."""
+    """(n,) sample weights, 1 by default."""
     return np.ones(len(X)) if sample_weight is None else _validate.weights(sample_weight, len(X))
 
 
@@ -145,22 +161,29 @@ def reduce_rows(
 
     Parameters
     ----------
-    X : (n, d), validated
-    kernel : None takes the kernel of given atoms
-    reduce : None (every row is an atom), the name of a selector, a selector, or given atoms: a Compression, a KernelMean
-    ell : of "shadow"
-    size : the number of atoms; for "shadow" the maximum
-    weights : "auto" takes the selector's own weights if it has any, "nearest" the mass of the rows nearest to each atom
+    X : (n, d)
+        Validated rows.
+    kernel : Kernel or None
+        Kernel of the rows. None uses the kernel of given atoms.
+    reduce : None, the name of a selector, a selector, a Compression or a KernelMean
+        Selector of the atoms, or given atoms. With None, every row is an atom.
+    ell : float
+        Parameter of "shadow".
+    size : int, optional
+        Number of atoms. For "shadow", it is the maximum.
+    weights : "auto" or "nearest"
+        "auto" uses the selector's weights if it computes weights. "nearest" uses the mass of the rows nearest to each atom.
     sample_weight : (n,), optional
+    rng : Generator
     """
     _validate.one_of(weights, "weights", WEIGHTS)
     masses = row_masses(X, sample_weight)
     if size is not None:
         size = _validate.whole(size, "size", 1, None, "it is a number of atoms")
-        if reduce is None or is_given(reduce):
+        if reduce is None or has_atoms(reduce):
             given = None if reduce is None else f"a {type(reduce).__name__}"
-            raise ValueError(f"size={size} is the number of atoms of a selector; got reduce={given}")
-    if is_given(reduce):
+            raise ValueError(f"size={size} needs a selector of atoms, got reduce={given}; omit size, or use a selector")
+    if has_atoms(reduce):
         return _given_atoms(X, masses, kernel, reduce, weights)
     full = KernelMean.from_samples(X, kernel, sample_weight)
     if reduce is None:
@@ -171,21 +194,21 @@ def reduce_rows(
         return WeightedAtoms(np.array(points, np.float64), masses, full.kernel, kept, len(X), exact)
     selector = Shadow(ell) if isinstance(reduce, str) and reduce == "shadow" else _selector(reduce)
     if size is None and not selector.ending:
-        raise ValueError(f"reduce={reduce!r} needs size, the number of atoms; only 'shadow' finds its own")
+        raise ValueError(f"reduce={reduce!r} needs size, the number of atoms; set size, or use 'shadow'")
     selection = selector.select(full, len(X) if size is None or selector.ending else min(size, len(X)), rng)
     if isinstance(selector, Shadow) and size is not None and len(selection.atoms) > size:
-        selection = _widened(full, selector.ell, selection, size, rng)
-        weights = "nearest"  # wide balls overlap, and the nearest atom represents a row better than the first one
+        selection = _wider_shadows(full, selector.ell, selection, size, rng)
+        weights = "nearest"  # Wide balls overlap, so a row may be nearer to an atom than to its first one.
     if selection.weights is None or weights == "nearest":
         return _nearest_masses(full, masses, selection.atoms, selection.indices)
     quantisation = None
     if selection.owners is not None:
         quantisation = Quantisation(full.weights, _assigned_products(full, selection.atoms, selection.owners))
-    return _without_empty(full, selection.atoms, selection.weights * masses.sum(), selection.indices, quantisation)
+    return _drop_empty_atoms(full, selection.atoms, selection.weights * masses.sum(), selection.indices, quantisation)
 
 
-def is_given(reduce: Any) -> bool:
-    """Whether ``reduce`` holds atoms."""
+def has_atoms(reduce: Any) -> bool:
+    """Whether ``reduce`` has atoms, and is not a selector."""
     return isinstance(reduce, Compression | KernelMean | Mixture)
 
 
@@ -197,10 +220,10 @@ def _selector(reduce: Any) -> Selector:
         raise ValueError(text) from error
 
 
-def _widened(full: KernelMean, ell: float, selection: Selection, size: int, rng: np.random.Generator) -> Selection:
-    """At most ``size`` shadows that cover all rows: wider ones, by interpolation of log count over log ell.
+def _wider_shadows(full: KernelMean, ell: float, selection: Selection, size: int, rng: np.random.Generator) -> Selection:
+    """At most ``size`` wider shadows that cover all rows, by interpolation of log count over log ell.
 
-    Keeping only the heaviest shadows would leave sparse regions uncovered and tear a manifold.
+    Keeping only the heaviest shadows would leave sparse regions uncovered, and disconnect a manifold.
     """
     high, low, best, step = (np.log(ell), np.log(len(selection.atoms))), None, None, 0.5
     for _ in range(MAX_PASSES):
@@ -219,7 +242,7 @@ def _widened(full: KernelMean, ell: float, selection: Selection, size: int, rng:
             best = trial
         if len(trial.atoms) >= ACCEPTED_FRACTION * size:
             break
-    if best is None:  # some rows are isolated at any width
+    if best is None:  # With isolated rows, no width may suffice.
         return replace(
             selection, atoms=selection.atoms[:size], indices=None if selection.indices is None else selection.indices[:size]
         )
@@ -227,7 +250,7 @@ def _widened(full: KernelMean, ell: float, selection: Selection, size: int, rng:
 
 
 def _assigned_products(full: KernelMean, atoms: Array, owners: NDArray[np.int64]) -> Array:
-    """(n,) g/g(0) of each row with its atom; 1 for rows of weight 0."""
+    """(n,) values g/g(0) of each row with its atom. They are 1 for rows of weight 0."""
     kernel, d, out = full.kernel, full.dimension, np.ones(full.size)
     if not isinstance(kernel, RadialKernel):
         for j in range(len(atoms)):
@@ -245,13 +268,12 @@ def _given_atoms(X: Floats, masses: Array, kernel: Kernel | None, given: Compres
     kind = type(given).__name__
     if isinstance(mean, Mixture):
         raise TypeError(
-            f"reduce must have atoms, and the mean of this {kind} has components ({mean!r}); compress with "
-            "pieces='atoms', or give a size"
+            f"reduce must have atoms, got a {kind} with components ({mean!r}); compress with pieces='atoms', or set size"
         )
     if mean.dimension != X.shape[1]:
         raise ValueError(f"reduce must be a {kind} of points of {X.shape[1]} columns like X, got {mean.dimension}")
     if kernel is not None and kernel != mean.kernel:
-        raise ValueError(f"kernel={kernel!r} differs from the kernel of the {kind}, {mean.kernel!r}; omit it, or use small.reweigh")
+        raise ValueError(f"kernel={kernel!r} differs from the kernel of the {kind}, {mean.kernel!r}; omit it, or use reweigh")
     full, atoms = KernelMean(X, masses / masses.sum(), mean.kernel), np.asarray(mean.atoms, np.float64)
     if weights == "nearest":
         return _nearest_masses(full, masses, atoms, indices)
@@ -260,17 +282,19 @@ def _given_atoms(X: Floats, masses: Array, kernel: Kernel | None, given: Compres
             f"the weights of a {kind} must not be negative here, got {mean.weights.min():.3g}; use weights='nearest', "
             "or compress with weights='simplex'"
         )
-    return _without_empty(full, atoms, mean.weights * (masses.sum() / mean.mass), indices, None)
+    return _drop_empty_atoms(full, atoms, mean.weights * (masses.sum() / mean.mass), indices, None)
 
 
 def _nearest_masses(full: KernelMean, masses: Array, atoms: Array, indices: NDArray[np.int64] | None) -> WeightedAtoms:
-    """Each atom with the mass of the rows nearest to it."""
+    """The atoms, each with the mass of its nearest rows."""
     assignments, products = nearest_atoms(full.kernel, full.atoms, atoms)
     sums = np.bincount(assignments, masses, len(atoms)).astype(np.float64)
-    return _without_empty(full, atoms, sums, indices, Quantisation(masses / masses.sum(), products))
+    return _drop_empty_atoms(full, atoms, sums, indices, Quantisation(masses / masses.sum(), products))
 
 
-def _without_empty(full: KernelMean, atoms: Array, masses: Array, indices: Any, quantisation: Quantisation | None) -> WeightedAtoms:
+def _drop_empty_atoms(
+    full: KernelMean, atoms: Array, masses: Array, indices: Any, quantisation: Quantisation | None
+) -> WeightedAtoms:
     """The atoms of positive mass."""
     present = masses > 0
     if not present.all():
@@ -279,7 +303,7 @@ def _without_empty(full: KernelMean, atoms: Array, masses: Array, indices: Any, 
 
 
 def nearest_atoms(kernel: Kernel, points: Floats, atoms: Array) -> tuple[NDArray[np.int32], Array]:
-    """The atom nearest to each point, and g/g(0) of the two."""
+    """The nearest atom of each point, and the value g/g(0) of the two."""
     if isinstance(kernel, RadialKernel):
         shape = kernel.product(points.shape[1])
         frame, scale = kernel.frame(points, shape).sized(points)

@@ -1,17 +1,18 @@
 """Components of the atoms, rotated towards the components of all rows (Rayleigh & Ritz).
 
-Let S be the span of p functions of the atoms, orthonormal in the geometry of the kernel. Within S the operator of all rows is the
-p×p covariance of the rows' coordinates, and its eigenvectors are the best components of the rows in S. This undoes the mixing of
-components by the quantisation. With all m functions it is Nyström's approximation followed by PCA, at O(n·m·p) instead of O(n·m²).
+Let S be the span of p functions of the atoms, orthonormal in the geometry of the kernel. Within S, the operator of all rows is the
+p×p covariance of the rows' coordinates. Its eigenvectors are the best components of the rows in S. This reverses the mixing of
+components by the quantisation. With all m functions, it is Nyström's approximation followed by PCA, at O(n·m·p) instead of O(n·m²).
 
 The result has a certificate for any atoms. Its eigenvalues θ are never above the rows' eigenvalues λ. All λ sum to the trace of the
-operator, which is known: κ, or centred κ − ‖μ‖², where ‖μ‖ is at least its part within S. So Σ(λᵢ − θᵢ) over the p functions is at
-most the rest of the trace, ``PrincipalComponents.residual_trace``.
+operator. The trace is κ, or κ − ‖μ‖² with centring, where ‖μ‖ is at least its part within S. So Σ(λᵢ − θᵢ) over the p functions is
+at most the remainder of the trace, ``PrincipalComponents.residual_trace``.
 
-Only the span of the functions matters, so for many atoms they come from products with a block. The span of a random block after one
-product (three if p is not far below m) contains the leading directions up to the ratio of the eigenvalue of order p to theirs
-(Halko, Martinsson & Tropp 2011). The Gram matrix K stays as it is; the block is centred and weighted instead. The last product
-yields the values of the functions at the atoms. O(m²·p).
+Only the span of the functions matters. So for more than 500 atoms, the functions come from products with a block. The span of a
+random block after one product approximates the leading directions. The error is of the order of the ratio between the eigenvalue of
+order p and theirs (Halko, Martinsson & Tropp 2011). If p is above m/20, there are three products. The Gram matrix K is unchanged,
+and the block is centred and weighted instead. The last product yields the values of the functions at the atoms. The cost is
+O(m²·p).
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ from reduset.spectral.components import (
     PAIR_FRACTION,
     SMALL,
     PrincipalComponents,
-    above_rounding,
-    definite,
+    clip_rounding,
+    definite_eigenvalues,
     inverse_roots,
     principal_components,
     signs,
@@ -36,10 +37,10 @@ from reduset.spectral.components import (
 from reduset.spectral.extension import extend, extended_blocks, offers_single, products_of, tolerates_single
 from reduset.spectral.reduction import WeightedAtoms
 
-EXTRA_FUNCTIONS = 50  # beyond the requested components: they reduce the error about tenfold
-BLOCK_FRACTION = 5  # up to m/5 functions, products with a block are several times faster than a decomposition
-EXTRA_PRODUCTS = 2  # for more than m/20 functions, which the remaining spectrum is closer to
-MIN_MEAN = 1e-10  # of κ: a smaller part of the mean outside the span is rounding
+EXTRA_FUNCTIONS = 50  # In addition to the requested components. They reduce the error about tenfold.
+BLOCK_FRACTION = 5  # Up to m/5 functions, products with a block are several times faster than a decomposition.
+EXTRA_PRODUCTS = 2  # For more than m/20 functions, because the remaining eigenvalues are closer to theirs.
+MIN_MEAN = 1e-10  # Relative to κ. A smaller part of the mean outside the span is a rounding error.
 
 
 @dataclass(frozen=True)
@@ -48,10 +49,14 @@ class AtomFunctions:
 
     Attributes
     ----------
-    coefficients : (m, p) A
-    offsets : (p,) inner products with the atoms' kernel mean μ̄, about which moments are computed; 0 without centring
-    mean_norm : ‖μ̄‖
-    at_atoms : (m, p) values at the atoms, or None if they are unknown
+    coefficients : (m, p)
+        Coefficients A.
+    offsets : (p,)
+        Inner products with the atoms' kernel mean μ̄. Moments are computed about these. They are 0 without centring.
+    mean_norm : float
+        Norm ‖μ̄‖.
+    at_atoms : (m, p) or None
+        Values at the atoms. None if they are unknown.
     """
 
     coefficients: Array
@@ -61,7 +66,7 @@ class AtomFunctions:
 
 
 def leading_functions(reduced: WeightedAtoms, count: int, centre: bool, solver: str = "auto") -> AtomFunctions:
-    """About the ``count`` leading components of the atoms, and the remainder of their mean."""
+    """Approximations of the ``count`` leading components of the atoms, and the remainder of their mean."""
     if solver == "auto" and reduced.size > SMALL and count <= reduced.size // BLOCK_FRACTION:
         return _approximate_functions(reduced, count, centre)
     components = principal_components(reduced, count, centre, solver)
@@ -70,7 +75,7 @@ def leading_functions(reduced: WeightedAtoms, count: int, centre: bool, solver: 
 
 
 def _approximate_functions(reduced: WeightedAtoms, count: int, centre: bool) -> AtomFunctions:
-    """From a random block; in single precision, if that is accurate enough for these functions."""
+    """Functions from a random block. They have single precision if this is accurate enough."""
     dimension = reduced.atoms.shape[1]
     if offers_single(reduced.kernel, dimension):
         functions = _functions_of_block(reduced, count, centre, single=True)
@@ -88,13 +93,16 @@ def _functions_of_block(reduced: WeightedAtoms, count: int, centre: bool, single
         return block - np.outer(p, block.sum(axis=0)) if centre else block
 
     def directions(block: Array) -> Array:
-        """A weighted orthonormal basis of the product of the weighted, centred matrix with a block, from the product with K."""
-        with single_threaded_blas():  # matrices are narrow: threads would wait for each other
+        """A weighted orthonormal basis of the product of the weighted, centred matrix with a block.
+
+        The argument is the product of K with this block.
+        """
+        with single_threaded_blas():  # For narrow matrices, synchronising threads takes longer.
             block = roots * (block - p @ block if centre else block)
             return weighted(qr(block, mode="economic", overwrite_a=True, check_finite=False)[0])
 
     start = weighted(np.random.default_rng(0).normal(size=(len(matrix), count + 1)))
-    block = products_of(matrix, np.column_stack([start, p]))  # one pass over the matrix for both
+    block = products_of(matrix, np.column_stack([start, p]))  # One pass over the matrix computes both products.
     block, means = directions(block[:, :-1]), block[:, -1]
     if count > len(matrix) // PAIR_FRACTION:
         for _ in range(EXTRA_PRODUCTS):
@@ -103,7 +111,7 @@ def _functions_of_block(reduced: WeightedAtoms, count: int, centre: bool, single
     with single_threaded_blas():
         inner = block.T @ at_atoms
         values, rotation = eigh((inner + inner.T) / 2, check_finite=False)
-        values = definite(values[::-1], reduced)
+        values = definite_eigenvalues(values[::-1], reduced)
         rotation = rotation[:, ::-1] * inverse_roots(values)
         block, at_atoms = block @ rotation, at_atoms @ rotation
     mean_norm = float(np.sqrt(max(float(p @ means), 0.0)))
@@ -112,11 +120,11 @@ def _functions_of_block(reduced: WeightedAtoms, count: int, centre: bool, single
 
 
 def _with_mean(functions: AtomFunctions, reduced: WeightedAtoms, means: Array | None) -> AtomFunctions:
-    """The functions and the part of μ̄ outside their span, which components of the rows may need."""
-    rest = functions.mean_norm**2 - float(functions.offsets @ functions.offsets)
-    if rest < MIN_MEAN * reduced.peak:
+    """Add the part of μ̄ outside the span to the functions. Components of the rows may need it."""
+    remainder = functions.mean_norm**2 - float(functions.offsets @ functions.offsets)
+    if remainder < MIN_MEAN * reduced.peak:
         return functions
-    root = np.sqrt(rest)
+    root = np.sqrt(remainder)
     mean = (reduced.proportions - functions.coefficients @ functions.offsets) / root
     at_atoms = None
     if functions.at_atoms is not None and means is not None:
@@ -129,11 +137,11 @@ def _with_mean(functions: AtomFunctions, reduced: WeightedAtoms, means: Array | 
 def rayleigh_ritz(
     functions: AtomFunctions, reduced: WeightedAtoms, X: Floats, proportions: Array, count: int, centre: bool
 ) -> PrincipalComponents:
-    """The ``count`` best components of the rows X within the span of p functions of the atoms, p ≥ count.
+    """The ``count`` best components of the rows X within the span of p ≥ count functions of the atoms.
 
-    ``proportions`` are the rows' weights, (n,), summing to 1.
+    ``proportions`` are the weights of the rows, (n,), with the sum 1.
     """
-    with single_threaded_blas():  # matrices are narrow: threads would wait for each other
+    with single_threaded_blas():  # For narrow matrices, synchronising threads takes longer.
         means, second = _moments(functions, reduced, X, proportions)
         trace, offsets = reduced.peak, np.zeros_like(means)
         if centre:
@@ -141,7 +149,7 @@ def rayleigh_ritz(
             second = second - np.outer(means, means)
             trace -= min(float(offsets @ offsets), trace)
         values, vectors = eigh(second, check_finite=False)
-        values = above_rounding(values[::-1] * reduced.mass, reduced.peak * reduced.mass)
+        values = clip_rounding(values[::-1] * reduced.mass, reduced.peak * reduced.mass)
         residual_trace = max(trace * reduced.mass - float(values.sum()), 0.0)
         vectors = vectors[:, ::-1][:, :count] * (values[:count] > 0)
         coefficients, offsets = functions.coefficients @ vectors, offsets @ vectors
@@ -150,12 +158,12 @@ def rayleigh_ritz(
         else:
             at_atoms = functions.at_atoms @ vectors
         at_atoms -= offsets
-        upward = signs(at_atoms)
+        column_signs = signs(at_atoms)
         return PrincipalComponents(
             eigenvalues=values[:count],
-            eigenvectors=at_atoms * upward * inverse_roots(values[:count]),
-            coefficients=coefficients * upward,
-            offsets=offsets * upward,
+            eigenvectors=at_atoms * column_signs * inverse_roots(values[:count]),
+            coefficients=coefficients * column_signs,
+            offsets=offsets * column_signs,
             next_eigenvalue=float(np.pad(values, (0, 1))[count]),
             mean_norm=functions.mean_norm,
             residual_trace=residual_trace,
@@ -163,7 +171,10 @@ def rayleigh_ritz(
 
 
 def _moments(functions: AtomFunctions, reduced: WeightedAtoms, X: Floats, proportions: Array) -> tuple[Array, Array]:
-    """Means, (p,), and second moments, (p, p), of the functions over the rows, about their offsets. Known values are reused."""
+    """Means, (p,), and second moments, (p, p), of the functions over the rows, about their offsets.
+
+    Values at the atoms are reused if they are available.
+    """
     moments = np.zeros((len(functions.offsets) + 1,) * 2)
 
     def add(values: Array, weights: Array) -> None:
@@ -171,11 +182,11 @@ def _moments(functions: AtomFunctions, reduced: WeightedAtoms, X: Floats, propor
         np.add(moments, block.T @ (weights[:, None] * block), out=moments)
 
     atoms = None if functions.at_atoms is None else reduced.rows_in(X)
-    rest = np.arange(len(X))
+    rows = np.arange(len(X))
     if functions.at_atoms is not None and atoms is not None:
         add(functions.at_atoms, proportions[atoms])
-        rest = np.delete(rest, atoms)
+        rows = np.delete(rows, atoms)
     single = tolerates_single(reduced.kernel, functions.coefficients, X.shape[1])
-    for a, b, values in extended_blocks(reduced.kernel, reduced.atoms, functions.coefficients, X, rest, single):
-        add(values, proportions[rest[a:b]])
+    for a, b, values in extended_blocks(reduced.kernel, reduced.atoms, functions.coefficients, X, rows, single):
+        add(values, proportions[rows[a:b]])
     return moments[-1, :-1], moments[:-1, :-1]

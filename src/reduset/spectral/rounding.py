@@ -1,16 +1,17 @@
 """Clusters from the eigenfunctions of a walk: k-means, pivots, or a rotation onto indicators.
 
-Let ψ be the slowest eigenfunctions and 1 the constant one. In a graph of k disconnected clusters, (1, ψ) takes k orthogonal values,
-one per cluster. With weak connections this holds approximately. Each method finds these values:
+Let ψ be the slowest eigenfunctions and 1 the constant eigenfunction. In a graph of k disconnected clusters, (1, ψ) has k orthogonal
+values, one per cluster. With weak connections, this holds approximately. There are three methods to find these values:
 
-    k-means     atoms weighted by the stationary distribution, since the normalised cut is a weighted k-means (Shi & Malik 2000)
-    pivots      QR with pivoting selects k rows of (1, ψ), each far from the span of the others. U is the nearest orthogonal matrix
-                to them, and |(1, ψ) U| is largest in the cluster's column (Damle, Minden & Ying 2019, "cluster_qr"). Deterministic
-    indicators  rows of (1, ψ) of unit length are rotated by an orthogonal R towards 0/1 columns, by alternating between R and the
-                indicators (Yu & Shi 2003, "discretize"); atoms are weighted by their mass
+- k-means ("kmeans"): The normalised cut is a weighted k-means (Shi & Malik 2000). So the stationary distribution weights the atoms.
+- Pivots ("cluster_qr"): QR with pivoting selects k rows of (1, ψ), each far from the span of the others. Let U be the nearest
+  orthogonal matrix to these rows. |(1, ψ) U| is largest in the cluster's column (Damle, Minden & Ying 2019). The result is
+  deterministic.
+- Indicators ("discretize"): An orthogonal matrix R rotates the rows of (1, ψ), scaled to unit length, towards 0/1 columns. The
+  algorithm alternates between R and the indicators (Yu & Shi 2003). Atoms are weighted by their mass.
 
-Pivots need no masses, because all rows of an atom have equal values. Each method labels any point by a linear map of its ψ.
-O(m·k²) an iteration.
+Pivots need no masses, because all rows of an atom have equal values. Each method labels any point by a linear map of its ψ. An
+iteration costs O(m·k²).
 """
 
 from __future__ import annotations
@@ -25,17 +26,22 @@ from sklearn.cluster import KMeans
 from reduset._types import Array
 from reduset.spectral.graph import RandomWalk
 
-MAX_ROTATIONS = 100  # of indicators
+MAX_ROTATIONS = 100  # Iterations of "discretize".
 
 
 @dataclass(frozen=True)
 class Rounding:
-    """A point belongs to the cluster c with the largest Σⱼ ψⱼ Mⱼ꜀ + h꜀, in absolute value if ``unsigned``.
+    """A linear map from eigenfunctions to clusters.
+
+    A point belongs to the cluster c with the largest Σⱼ ψⱼ Mⱼ꜀ + h꜀. If ``unsigned``, the absolute values are compared.
 
     Attributes
     ----------
-    matrix : (k, c) M; only the first k functions are used
-    offsets : (c,) h
+    matrix : (k, c)
+        Matrix M. Only the first k functions are used.
+    offsets : (c,)
+        Offsets h.
+    unsigned : bool
     """
 
     matrix: Array
@@ -48,41 +54,41 @@ class Rounding:
         return np.argmax(np.abs(values) if self.unsigned else values, axis=1)
 
 
-def by_kmeans(walk: RandomWalk, clusters: int, starts: int, seed: int, verbose: int = 0) -> Rounding:
-    """The nearest centre of k-means, the best of ``starts``."""
+def kmeans_rounding(walk: RandomWalk, clusters: int, starts: int, seed: int, verbose: int = 0) -> Rounding:
+    """Assign points to the nearest centre of k-means. The best of ``starts`` runs is used."""
     kmeans = KMeans(clusters, n_init=starts, random_state=seed, verbose=verbose)
     centres = kmeans.fit(walk.functions, sample_weight=walk.stationary * len(walk.stationary)).cluster_centers_
-    centres = centres[np.lexsort(centres.T[::-1])]  # labels do not depend on the order of k-means
+    centres = centres[np.lexsort(centres.T[::-1])]  # Labels do not depend on the order of k-means.
     return Rounding(centres.T, -(centres**2).sum(axis=1) / 2)
 
 
-def by_pivots(walk: RandomWalk, clusters: int) -> Rounding:
-    """The largest coordinate after the rotation to the pivots."""
+def pivot_rounding(walk: RandomWalk, clusters: int) -> Rounding:
+    """Assign points to the largest coordinate after the rotation to the pivots."""
     values = _values(walk, clusters)
     pivots = qr(values.T, mode="r", pivoting=True, check_finite=False)[1][:clusters]
     left, _, right = svd(values[pivots].T, check_finite=False)
-    return _of_rotation(left @ right, unsigned=True)
+    return _rotation_rounding(left @ right, unsigned=True)
 
 
-def by_indicators(walk: RandomWalk, masses: Array, clusters: int, starts: int, rng: np.random.Generator) -> Rounding:
-    """The largest coordinate after the rotation to indicators, the best of ``starts``."""
+def indicator_rounding(walk: RandomWalk, masses: Array, clusters: int, starts: int, rng: np.random.Generator) -> Rounding:
+    """Assign points to the largest coordinate after the rotation to indicators. The best of ``starts`` runs is used."""
     values = _values(walk, clusters)
     values = values / np.linalg.norm(values, axis=1, keepdims=True)
-    trials = [_rotated(values, masses, _orthogonal_rows(values, masses, rng)) for _ in range(starts)]
-    return _of_rotation(max(trials, key=lambda trial: trial[0])[1])
+    trials = [_indicator_rotation(values, masses, _orthogonal_rows(values, masses, rng)) for _ in range(starts)]
+    return _rotation_rounding(max(trials, key=lambda trial: trial[0])[1])
 
 
 def _values(walk: RandomWalk, clusters: int) -> Array:
-    """(m, clusters) values of the constant function and of the slowest ones."""
+    """(m, clusters) values of the constant function and of the slowest eigenfunctions."""
     return np.column_stack([np.ones(len(walk.functions)), walk.functions[:, : clusters - 1]])
 
 
-def _of_rotation(rotation: Array, unsigned: bool = False) -> Rounding:
-    return Rounding(rotation[1:], rotation[0], unsigned)  # the constant function is 1 at every point
+def _rotation_rounding(rotation: Array, unsigned: bool = False) -> Rounding:
+    return Rounding(rotation[1:], rotation[0], unsigned)  # The constant function is 1 at every point.
 
 
 def _orthogonal_rows(values: Array, masses: Array, rng: np.random.Generator) -> Array:
-    """(k, k) rows as columns: one drawn by mass, then repeatedly the most orthogonal to the previous ones."""
+    """(k, k) rows as columns. The first is drawn by mass. Each next row is the most orthogonal to the previous rows."""
     k = values.shape[1]
     columns, overlap = np.empty((k, k)), np.zeros(len(values))
     columns[:, 0] = values[rng.choice(len(values), p=masses / masses.sum())]
@@ -92,7 +98,7 @@ def _orthogonal_rows(values: Array, masses: Array, rng: np.random.Generator) -> 
     return columns
 
 
-def _rotated(values: Array, masses: Array, rotation: Array) -> tuple[float, Array]:
+def _indicator_rotation(values: Array, masses: Array, rotation: Array) -> tuple[float, Array]:
     """The agreement of the nearest indicators with the rotated values, and the rotation."""
     labels, agreement = np.full(len(values), -1), 0.0
     for _ in range(MAX_ROTATIONS):

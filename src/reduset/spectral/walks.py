@@ -1,8 +1,8 @@
 """Diffusion maps, Laplacian eigenmaps and spectral clustering on weighted atoms.
 
-Diffusion maps are by Coifman & Lafon 2006, Laplacian eigenmaps by Belkin & Niyogi 2003, normalised cuts by Shi & Malik 2000.
-`graph` has the random walk, `rounding` the step from eigenfunctions to clusters. Fitting costs the selection and O(m²) a component
-(O(m³) for all of them); a new row costs O(m).
+Diffusion maps are by Coifman & Lafon 2006, Laplacian eigenmaps by Belkin & Niyogi 2003, and normalised cuts by Shi & Malik 2000.
+`graph` has the random walk. `rounding` has the step from eigenfunctions to clusters. Fitting costs the selection and O(m²) a
+component, or O(m³) for all components. A new row costs O(m).
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from reduset.kernels import Gaussian, Kernel
 from reduset.spectral.base import EigenEstimator, SpectralTransformer, with_dtype_of
 from reduset.spectral.graph import RandomWalk, graph_bandwidth, random_walk
 from reduset.spectral.reduction import WeightedAtoms
-from reduset.spectral.rounding import Rounding, by_indicators, by_kmeans, by_pivots
+from reduset.spectral.rounding import Rounding, indicator_rounding, kmeans_rounding, pivot_rounding
 
-DEFAULT_CLUSTERS = 8  # as in scikit-learn
-MAX_ATOMS = 2000  # with the default kernel
+DEFAULT_CLUSTERS = 8  # As in scikit-learn.
+MAX_ATOMS = 2000  # Default maximum with the default kernel.
 ROUNDINGS = ("cluster_qr", "discretize", "kmeans")
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class _WalkMap(SpectralTransformer):
-    """A map to eigenfunctions of a random walk on atoms."""
+    """Base of the maps to eigenfunctions of a random walk on atoms."""
 
     n_components: int = field(default=2, kw_only=False)
     embedding_: Array = field(init=False)
 
     def fit_transform(self, X: PointsLike, y: Any = None, sample_weight: WeightsLike = None) -> Array:
-        """(n, k) coordinates of the fitted rows: ``embedding_``."""
+        """(n, k) coordinates of the fitted rows, the same as ``embedding_``."""
         weighted = {} if sample_weight is None else {"sample_weight": sample_weight}
         return self.fit(X, y, **weighted).embedding_
 
@@ -59,26 +59,30 @@ class ReducedDiffusionMap(_WalkMap):
     Parameters
     ----------
     n_components : int
+        Number of coordinates.
     alpha : float
-        How much of the density is removed from the walk: 1 leaves only the geometry of the data, 0 keeps the density (a Laplacian
-        eigenmap), ½ is the Fokker–Planck operator.
+        Exponent of the density that is removed from the walk. With ``alpha=1``, only the geometry of the data is left. With
+        ``alpha=0``, the walk keeps the density, as a Laplacian eigenmap does. ``alpha=0.5`` is the Fokker–Planck operator.
     time : float
-        Steps of the walk, at least 0. Coordinates are λ^time ψ; their distances are distances between the walk's distributions.
-    kernel, gamma, kernel_params, reduce, ell, size, weights, eigen_solver, random_state : as of `ReducedKernelPCA`
+        Number of steps of the walk, at least 0. Coordinates are λ^time ψ. Their distances are distances between the walk's
+        distributions.
+    kernel, gamma, kernel_params, reduce, ell, size, weights, eigen_solver, random_state
+        As in `ReducedKernelPCA`.
 
     Attributes
     ----------
     eigenvalues_ : (k,)
-        λ, descending, without the first, which is 1.
+        Eigenvalues λ in descending order. The first eigenvalue, 1, is omitted.
     embedding_ : (n, k)
         Coordinates of the fitted rows.
     eigenvectors_ : (m, k)
-        ψ at the atoms, with Σ stationary_ · ψ² = 1.
+        Eigenfunctions ψ at the atoms. They satisfy Σ stationary_ · ψ² = 1.
     stationary_ : (m,)
-        The stationary distribution of the walk.
+        Stationary distribution of the walk.
     parts_ : (m,)
-        The connected component of each atom. More than one component gives a `DisconnectedWarning`.
-    atoms_, weights_, indices_, kernel_ : as of `ReducedKernelPCA`
+        Connected component of each atom. More than one component causes a `DisconnectedWarning`.
+    atoms_, weights_, indices_, kernel_
+        As in `ReducedKernelPCA`.
 
     Examples
     --------
@@ -96,7 +100,7 @@ class ReducedDiffusionMap(_WalkMap):
     time: float = 1.0
 
     def fit(self, X: PointsLike, y: Any = None, sample_weight: WeightsLike = None) -> Self:
-        """Select the atoms and solve for the walk among them; a sample weight of 3 equals three equal rows."""
+        """Select the atoms and solve the eigenproblem of their walk. A sample weight of 3 equals three equal rows."""
         X = self._rows(X, reset=True)
         self._time = _validate.at_least(self.time, "time", 0.0)
         self.eigenvalues_ = self._fit_walk(X, sample_weight, _validate.finite(self.alpha, "alpha")).eigenvalues
@@ -107,7 +111,7 @@ class ReducedDiffusionMap(_WalkMap):
         return with_dtype_of(X, self._functions.evaluate(self._reduced, X) * self.eigenvalues_**self._time)
 
     def transform(self, X: PointsLike) -> Array:
-        """(q, k) coordinates λ^time ψ. If the kernel vanishes at all atoms, those of a step to the nearest atom."""
+        """(q, k) coordinates λ^time ψ. If the kernel vanishes at all atoms, the walk steps to the nearest atom."""
         return self._coordinates(self._rows(X))
 
 
@@ -115,20 +119,24 @@ class ReducedDiffusionMap(_WalkMap):
 class ReducedLaplacianEigenmap(_WalkMap):
     """A Laplacian eigenmap of weighted atoms, with coordinates for any point.
 
-    The coordinates solve L f = μ D f, with the degrees D of the graph, L = D − K, and f of mean square 1 under the degrees. Every
-    point is connected to itself, as are the rows of an atom to each other.
+    The coordinates solve L f = μ D f. D are the degrees of the graph, and L = D − K. f has mean square 1 under the degrees. Every
+    point is connected to itself. The rows of an atom are connected to each other.
 
     Parameters
     ----------
     n_components : int
-    kernel, gamma, kernel_params, reduce, ell, size, weights, eigen_solver, random_state : as of `ReducedKernelPCA`
+        Number of coordinates.
+    kernel, gamma, kernel_params, reduce, ell, size, weights, eigen_solver, random_state
+        As in `ReducedKernelPCA`.
 
     Attributes
     ----------
     eigenvalues_ : (k,)
-        μ, ascending, without the first, which is 0.
-    embedding_, eigenvectors_, stationary_, parts_ : as of `ReducedDiffusionMap`
-    atoms_, weights_, indices_, kernel_ : as of `ReducedKernelPCA`
+        Eigenvalues μ in ascending order. The first eigenvalue, 0, is omitted.
+    embedding_, eigenvectors_, stationary_, parts_
+        As in `ReducedDiffusionMap`.
+    atoms_, weights_, indices_, kernel_
+        As in `ReducedKernelPCA`.
 
     Examples
     --------
@@ -142,7 +150,7 @@ class ReducedLaplacianEigenmap(_WalkMap):
     """
 
     def fit(self, X: PointsLike, y: Any = None, sample_weight: WeightsLike = None) -> Self:
-        """Select the atoms and solve for the eigenmap; a sample weight of 3 equals three equal rows."""
+        """Select the atoms and solve the eigenproblem of the map. A sample weight of 3 equals three equal rows."""
         X = self._rows(X, reset=True)
         self.eigenvalues_ = 1.0 - self._fit_walk(X, sample_weight, 0.0).eigenvalues
         self.embedding_ = with_dtype_of(X, self._functions.evaluate(self._reduced, X))
@@ -152,35 +160,43 @@ class ReducedLaplacianEigenmap(_WalkMap):
 @seeded
 @dataclass(eq=False, repr=False, kw_only=True)
 class ReducedSpectralClustering(ClusterMixin, EigenEstimator):
-    """Spectral clustering of weighted atoms: in place of `sklearn.cluster.SpectralClustering`, with `predict`.
+    """Spectral clustering of weighted atoms.
+
+    It has the interface of `sklearn.cluster.SpectralClustering`, and `predict` for new rows.
 
     Parameters
     ----------
     n_clusters : int, optional
-        Default: ``n_components``, or 8.
+        Number of clusters. The default is ``n_components``, or 8.
     n_components : int, optional
-        The number of eigenfunctions besides the constant one. Default: n_clusters − 1.
+        Number of eigenfunctions, not counting the constant eigenfunction. The default is n_clusters − 1.
     assign_labels : "kmeans", "discretize" or "cluster_qr"
-        How eigenfunctions become clusters, as in scikit-learn: by k-means; by a rotation onto indicators (Yu & Shi 2003); by QR
-        with pivoting (Damle, Minden & Ying 2019), which is deterministic. The last two use n_clusters − 1 functions.
+        Method to get clusters from eigenfunctions, as in scikit-learn. "kmeans" uses k-means. "discretize" uses a rotation onto
+        indicators (Yu & Shi 2003). "cluster_qr" uses QR with pivoting (Damle, Minden & Ying 2019), which is deterministic. The last
+        two use n_clusters − 1 functions.
     n_init : int
-        Starts of "kmeans" and "discretize"; the best is kept.
+        Number of starts of "kmeans" and "discretize". The best result is used.
     verbose : bool or int
-        Whether to print the steps, and those of k-means.
+        Whether to print the steps, including the steps of k-means.
     kernel : Kernel, function, name or None
-        None is a Gaussian with at most 2,000 atoms unless ``size`` is given. Its bandwidth follows from the distances of rows to
-        their 7th neighbours in a sample of 1,000 rows.
-    gamma, kernel_params, reduce, ell, size, weights, eigen_solver, random_state : as of `ReducedKernelPCA`
+        Kernel, as in `ReducedKernelPCA`. None is a Gaussian, with at most 2,000 atoms unless ``size`` is given. Its bandwidth
+        follows from the distances of rows to their 7th neighbours in a sample of 1,000 rows.
+    gamma, kernel_params, reduce, ell, size, weights, eigen_solver, random_state
+        As in `ReducedKernelPCA`.
 
     Attributes
     ----------
     labels_ : (n,)
+        Cluster of each row.
     atom_labels_ : (m,)
+        Cluster of each atom.
     eigenvalues_ : (k,)
-        Of the walk, without the first, which is 1. A gap after the first n_clusters − 1 supports this number of clusters.
+        Eigenvalues of the walk. The first eigenvalue, 1, is omitted. A gap after the first n_clusters − 1 supports this number of
+        clusters.
     parts_ : (m,)
-        The connected component of each atom. More components than clusters give a `DisconnectedWarning`.
-    atoms_, weights_, indices_, kernel_ : as of `ReducedKernelPCA`
+        Connected component of each atom. More components than clusters cause a `DisconnectedWarning`.
+    atoms_, weights_, indices_, kernel_
+        As in `ReducedKernelPCA`.
 
     Examples
     --------
@@ -200,15 +216,15 @@ class ReducedSpectralClustering(ClusterMixin, EigenEstimator):
     verbose: bool | int = False
 
     def fit(self, X: PointsLike, y: Any = None, sample_weight: WeightsLike = None) -> Self:
-        """Select the atoms and cluster them; a sample weight of 3 equals three equal rows."""
+        """Select the atoms and cluster them. A sample weight of 3 equals three equal rows."""
         X = self._rows(X, reset=True)
         clusters = DEFAULT_CLUSTERS if self.n_components is None else self.n_components
         clusters = _validate.whole(clusters if self.n_clusters is None else self.n_clusters, "n_clusters", 1)
         method = _validate.one_of(self.assign_labels, "assign_labels", ROUNDINGS)
         if method != "kmeans" and self.n_components is not None and self.n_components != clusters - 1:
             raise ValueError(
-                f"assign_labels={method!r} makes {clusters} clusters from n_components={clusters - 1} functions besides the "
-                f"constant one, got {self.n_components!r}; omit n_components, or use assign_labels='kmeans'"
+                f"assign_labels={method!r} with {clusters} clusters needs n_components={clusters - 1}, "
+                f"got {self.n_components!r}; omit n_components, or use assign_labels='kmeans'"
             )
         reduced = self._weighted_atoms(X, sample_weight)
         self._component_count(reduced, "n_clusters", clusters)
@@ -223,10 +239,10 @@ class ReducedSpectralClustering(ClusterMixin, EigenEstimator):
         self._walk = random_walk(reduced, count, 0.0, self.eigen_solver)
         self.eigenvalues_, self.parts_ = self._walk.eigenvalues, self._walk.parts
         if clusters > 1:
-            self._warn_of_parts(clusters, f"which of them share one of the {clusters} clusters is arbitrary")
+            self._warn_of_parts(clusters, f"their assignment to the {clusters} clusters is arbitrary")
         if self.n_components is not None:
             self._warn_of_zeros(self.eigenvalues_)
-        self._rounding = self._rounded(reduced, clusters)
+        self._rounding = self._fit_rounding(reduced, clusters)
         self.atom_labels_ = self._rounding.labels(self._walk.functions)
         self.labels_ = self._labels(X)
         return self
@@ -243,21 +259,21 @@ class ReducedSpectralClustering(ClusterMixin, EigenEstimator):
             size = MAX_ATOMS
         return self._reduce(X, sample_weight, size, self.weights)
 
-    def _rounded(self, reduced: WeightedAtoms, clusters: int) -> Rounding:
+    def _fit_rounding(self, reduced: WeightedAtoms, clusters: int) -> Rounding:
         starts = _validate.whole(self.n_init, "n_init", 1)
         verbose = int(self.verbose) if isinstance(self.verbose, bool) else _validate.whole(self.verbose, "verbose", 0)
         rng = _validate.generator(self.random_state, "random_state")
         if verbose:
-            print(f"Computing label assignment using {self.assign_labels}")  # as scikit-learn does
+            print(f"Computing label assignment using {self.assign_labels}")  # The same text as in scikit-learn.
         if self.assign_labels == "cluster_qr":
-            return by_pivots(self._walk, clusters)
+            return pivot_rounding(self._walk, clusters)
         if self.assign_labels == "discretize":
-            return by_indicators(self._walk, reduced.masses, clusters, starts, rng)
-        return by_kmeans(self._walk, clusters, starts, int(rng.integers(2**31)), verbose)
+            return indicator_rounding(self._walk, reduced.masses, clusters, starts, rng)
+        return kmeans_rounding(self._walk, clusters, starts, int(rng.integers(2**31)), verbose)
 
     def _labels(self, X: PointsLike) -> NDArray[np.int64]:
         return self._rounding.labels(self._walk.evaluate(self._reduced, X))
 
     def predict(self, X: PointsLike) -> NDArray[np.int64]:
-        """(q,) labels from the eigenfunctions at each row."""
+        """(q,) labels of the rows of X, from the eigenfunctions at each row."""
         return self._labels(self._rows(X))
