@@ -115,5 +115,5 @@ def test_points_that_coincide_are_one_leaf_after_another():
 
 
 def test_metrics_without_bounds_raise():
-    with pytest.raises(ValueError, match="squared and city-block"):
+    with pytest.raises(ValueError, match="profile must have squared or city-block distances"):
         LeafSums.of(np.ones((3, 2)), np.ones(3), Frame(np.zeros(2), 1.0), Profile(metric=SOFT_CITYBLOCK))

@@ -168,7 +168,7 @@ def test_the_parameters_are_those_of_the_constructor(estimator):
 
 @pytest.mark.parametrize("weights", ["free", "sum_to_one"])
 def test_mean_shift_needs_weights_that_are_not_negative(weights):
-    with pytest.raises(ValueError, match="weights must not be negative"):
+    with pytest.raises(ValueError, match="weights must be a rule for non-negative weights"):
         SparseMeanShift(weights=weights).fit(points())
 
 

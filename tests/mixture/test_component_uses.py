@@ -21,7 +21,7 @@ def small():
 @pytest.mark.parametrize("given", ["Compression", "ComponentMean"])
 def test_uses_of_atoms_name_the_way_out(given, small):
     mean = small if given == "Compression" else small.mean
-    with pytest.raises(TypeError, match=r"reduce must have atoms.*has components.*pieces='atoms'"):
+    with pytest.raises(TypeError, match=r"reduce must have atoms.*with components.*pieces='atoms'"):
         ReducedKernelPCA(1, reduce=mean).fit(ROWS)
     with pytest.raises(TypeError, match=r"bags\[1\] .*got a ComponentMean.*pieces='atoms'"):
         MeanMapFeatures().fit([ROWS, mean])

@@ -137,7 +137,7 @@ def test_how_fine_a_result_sees_is_said_in_words():
     figure, space = profile_figure(shown), "\N{NO-BREAK SPACE}"
     start = f"The error of 40 atoms is at most 20{space}% at bandwidth {shown.resolution:.3g} and all larger ones"
     start += f", with 95{space}% confidence"
-    rows = f"With 40 random rows it is at most 20{space}% only from bandwidth {shown.resolved.random_rows:.3g} on"
+    rows = f"The error of 40 random rows is at most 20{space}% only from bandwidth {shown.resolved.random_rows:.3g} on"
     assert told.fine(figure) == f"{start}. {rows}."
     assert told.fine(replace(figure, random_finest=None)) == f"{start}. The error of 40 random rows is larger at every bandwidth."
     assert told.fine(replace(figure, random_rows=figure.errors * np.nan)).endswith("confidence.")
@@ -198,10 +198,10 @@ def certificate(**changes):
 
 
 def test_words_fit_what_was_found():
-    assert "Worse than the zero function" in told.lost(certificate(relative_error=1.2, interval=(1.1, 1.3))).meaning
+    assert "Larger than the error of the zero function" in told.lost(certificate(relative_error=1.2, interval=(1.1, 1.3))).meaning
     assert told.lost(certificate(method="exact")).meaning == "Computed exactly, from every pair of rows."
     assert "sample of pixels" in told.lost(certificate(), "pixel").meaning
-    assert "changed by 10.5\N{NO-BREAK SPACE}% at most" in told.error(certificate(log_density_change=0.1))
+    assert "changed by at most 10.5\N{NO-BREAK SPACE}%" in told.error(certificate(log_density_change=0.1))
     assert told.kept(10, 10).figure == "all"
     assert told.kept(1000, 1).meaning.startswith("1 weighted atom represents 1,000 rows")
     assert [told.roughly(number) for number in (3.14159, 42.4, 57_123, 1_234_567)] == ["3.1", "42", "57,000", "1,200,000"]
@@ -210,7 +210,7 @@ def test_words_fit_what_was_found():
     assert [told.percent(share) for share in spelt] == [f"{text}{space}%" for text in spelt.values()]
     assert told.percent(np.nan) == "—"
     assert told.shortened("a long name, visit 1", 11) == "a lon…sit 1"
-    assert told.lost(certificate(relative_error=1e-14)).meaning == "Zero up to rounding."
+    assert told.lost(certificate(relative_error=1e-14)).meaning == "Zero up to rounding errors."
     assert told.plain({"a": [1, 2.0], "b": True}) == "a 1, 2, b yes"
 
 

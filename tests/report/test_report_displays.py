@@ -206,7 +206,7 @@ def test_displays_name_what_is_wrong():
     with pytest.raises(ValueError, match=r"columns .*got 'width'"):
         DensityDisplay.from_model(shown, "width")
     for wrong in ([0, 0], [0, 1, 2], []):
-        with pytest.raises(ValueError, match="columns must be one, or two different ones"):
+        with pytest.raises(ValueError, match="columns must be one column, or two different columns"):
             DensityDisplay.from_model(shown, wrong)
     with pytest.raises(ValueError, match=r"positions .*got 3"):
         AtomsDisplay.from_model(shown, 3)
@@ -225,7 +225,7 @@ def test_displays_name_what_is_wrong():
     with pytest.raises(ValueError, match=r"groups .*got 1"):
         EmbeddingDisplay.from_array(np.zeros((2, 2)), groups=[1]).plot()
     wide = model(d=8)
-    with pytest.raises(ValueError, match="two different ones among the first 6, of which the portrait has pairs"):
+    with pytest.raises(ValueError, match="two different ones among the first 6, which have joint densities"):
         DensityDisplay.from_model(wide, [0, 7])
 
 

@@ -84,7 +84,7 @@ def test_the_table_has_every_statistic_with_that_of_random_rows(made):
     assert f"{income.all_rows:,.0f}" in text
     assert f"{income.difference:+.4f}" in text
     assert f"{income.random_rows:.4f}" in text
-    assert f"{len(frame):,} rows were kept as they are" in text
+    assert f"120 of {len(frame):,} rows were kept unchanged" in text
 
 
 def test_the_radius_the_weights_and_the_error_with_its_bandwidth_are_told(made):
@@ -118,7 +118,7 @@ def test_identifiers_are_as_they_were_given_to_the_sketch(tmp_path):
     write_sketch(tmp_path / "r.html", small, frame, identifiers="keep")
     text = Page(tmp_path / "r.html").text()
     assert all(note in text for note in small.notes)
-    with pytest.raises(ValueError, match="give the encode and identifiers that sketch was given"):
+    with pytest.raises(ValueError, match="give the same encode and identifiers as to sketch"):
         write_sketch(tmp_path / "r.html", small, frame)
 
 
@@ -189,7 +189,7 @@ def test_transformed_channels_are_named_as_such(tmp_path):
     page = tmp_path / "r.html"
     assert run(["sketch", str(path), "-m", "40", "-o", str(tmp_path / "few.csv"), "--report", str(page), "-q"]) == 0
     text = Page(page).text()
-    assert "Values of all columns are transformed (logicle); rows of the sketch are written with the values of the file." in text
+    assert "Values of all columns are transformed (logicle). Rows of the sketch are written with the values of the file." in text
     assert "Distances are in the units of the transformed values." in text
     scaled = io.read(path, transform="auto").values[:, 0]
     first = embedded(page)["columns"][0]

@@ -42,8 +42,8 @@ from_whitened        components from unconstrained variables; gradients for thes
 ==================== ==================================================================== ================ ======================
 
 **Types of arguments.** `Frame` holds coordinates. `Profile` holds the shape of a kernel: a metric (SQUARED, CITYBLOCK or
-SOFT_CITYBLOCK) and a family (ROOT, LOGARITHM or TABLE). `has_single_products` tests a profile. Trees use `Leaves`, `leaves_for`,
-`LeafCover` and `Moments`. Covariances use `as_diagonal`, `as_full`, `is_shared`, `from_lower_rows`, `log_determinants`, `log_peaks`
+SOFT_CITYBLOCK) and a family (ROOT, LOGARITHM or TABLE). `has_single_products` tests a profile. Trees use `Leaves`, `LeafCover`
+and `Moments`. Covariances use `as_diagonal`, `as_full`, `is_shared`, `from_lower_rows`, `log_determinants`, `log_peaks`
 and LOG_2PI.
 
 **Rows outside of main memory** are `BlockRows`. Primitives decorated with `over_blocks` (results combined by `add`) compute them
@@ -107,7 +107,7 @@ if TYPE_CHECKING:
     from reduset._engine.leaf_sums import LeafSums
     from reduset._engine.leaves import Leaves, build_leaves, leaf_order
     from reduset._engine.memory import physical_memory
-    from reduset._engine.neighbours import LeafCover, leaves_for, nearest, nearest_by_block
+    from reduset._engine.neighbours import LeafCover, nearest, nearest_by_block
     from reduset._engine.passes import BlockRows, add, each_column, held_rows, in_blocks, in_memory, map_rows, over_blocks
     from reduset._engine.profile import Frame, Profile
     from reduset._engine.rows import random_rows, rows_by_weight, rows_not_among
@@ -138,7 +138,7 @@ __all__ += ["DevicePoints", "as_cupy", "as_given", "on_device", "require_cpu", "
 __all__ += ["get_device", "set_device"]
 __all__ += ["BlockRows", "add", "each_column", "held_rows", "in_blocks", "in_memory", "map_rows", "over_blocks"]
 __all__ += ["CITYBLOCK", "LOGARITHM", "ROOT", "SOFT_CITYBLOCK", "SQUARED", "TABLE", "Frame", "Profile"]
-__all__ += ["ColumnGoals", "LeafCover", "Leaves", "Moments", "UseGram", "leaves_for"]
+__all__ += ["ColumnGoals", "LeafCover", "Leaves", "Moments", "UseGram"]
 __all__ += ["LOG_2PI", "as_diagonal", "as_full", "from_lower_rows", "is_shared", "log_determinants", "log_peaks"]
 __all__ += ["Pursuit", "cholesky_dropping", "costs", "order_by_energy", "physical_memory", "pivot_floor", "rows_by_weight"]
 __all__ += [
@@ -193,7 +193,7 @@ _HOMES = {
     "leaf_sums": "LeafSums",
     "leaves": "Leaves build_leaves leaf_order",
     "memory": "physical_memory",
-    "neighbours": "LeafCover leaves_for nearest nearest_by_block",
+    "neighbours": "LeafCover nearest nearest_by_block",
     "passes": "BlockRows add each_column held_rows in_blocks in_memory map_rows over_blocks",
     "profile": "Frame Profile",
     "rows": "random_rows rows_by_weight rows_not_among",

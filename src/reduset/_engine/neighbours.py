@@ -21,7 +21,7 @@ from reduset._engine.compiled import compiled, row, strip
 from reduset._engine.device import uses_gpu
 from reduset._engine.distances import CITYBLOCK, SQUARED, distances_at, to_distances
 from reduset._engine.leaves import Leaves, build_leaves
-from reduset._engine.passes import BlockRows, in_memory
+from reduset._engine.passes import BlockRows
 from reduset._engine.profile import MAX_REGISTER_COLUMNS, Frame
 from reduset._engine.threads import blocks, row_blocks, run_all
 from reduset._types import Floats
@@ -104,13 +104,6 @@ def _on_gpu(points: Floats, atoms: Floats, frame: Frame, metric: int, use: Use, 
         run_all([partial(use, start + a, slice(start + a, start + b), indices[a:b], distances[a:b]) for a, b in parts])
 
     on_gpu(points, atoms, frame, metric, pass_on)
-
-
-def leaves_for(points: Floats, frame: Frame, atoms: int) -> Leaves | None:
-    """The points in leaves, for repeated searches; None for few atoms, many columns, and rows outside of memory."""
-    return (
-        build_leaves(points, frame) if points.shape[1] < BLAS_FROM and atoms > MAX_BRUTE_FORCE_ATOMS and in_memory(points) else None
-    )
 
 
 def nearest(

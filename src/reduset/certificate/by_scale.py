@@ -52,21 +52,14 @@ class ErrorProfile:
 
     Attributes
     ----------
-    bandwidths : (k,) array
-        From coarse to fine.
-    relative_errors : (k,) array
-        ‖f − f_m‖ / ‖f‖ at each bandwidth.
-    intervals : (k, 2) array
-        Simultaneous confidence intervals.
-    random_rows : (k,) array
-        Root mean square error of the same number of random rows.
-    noise : (k,) array
-        Sampling error of the data, root mean square.
-    confidence : float
-        Confidence level of the intervals.
-    limit : float
-        The error as the bandwidth goes to infinity, |1 − Σα / Σw|. Errors between the coarsest bandwidth and infinity lie between
-        their errors.
+    bandwidths : (k,) bandwidths from coarse to fine.
+    relative_errors : (k,) ‖f − f_m‖ / ‖f‖ at each bandwidth.
+    intervals : (k, 2) simultaneous confidence intervals.
+    random_rows : (k,) root mean square error of the same number of random rows.
+    noise : (k,) sampling error of the data, root mean square.
+    confidence : Confidence level of the intervals.
+    limit : The error as the bandwidth goes to infinity, |1 − Σα / Σw|. Errors between the coarsest bandwidth and infinity lie
+        between their errors.
     """
 
     bandwidths: Array
@@ -337,10 +330,7 @@ class WaveScales(Scales):
 
 
 def measures(kernel: RadialKernel, ladders: FrequencyLadders, bandwidth: float) -> bool:
-    """Whether ladders of a kernel measure the error at another bandwidth.
-
-    They do at the bandwidths of the rungs. Between them, the effective number of ladders, (Σw)² / Σw² (Kish), must be large enough.
-    """
+    """Whether ladders of a kernel measure the error at another bandwidth: a rung's, or one with many effective ladders (Kish)."""
     if np.isclose(rung_bandwidths(kernel, ladders.below, ladders.rungs), bandwidth, rtol=1e-9, atol=0).any():
         return True
     ratio = bandwidth / kernel.width

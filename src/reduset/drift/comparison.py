@@ -30,7 +30,7 @@ MAX_RESAMPLED = 2000  # rows of the smaller sample, up to which its mean is not 
 
 
 @dataclass(frozen=True)
-class Comparison:
+class DriftComparison:
     """The ingredients of a test.
 
     Attributes
@@ -84,7 +84,7 @@ def pooled(
     draws: int,
     statistics: tuple[Statistic, ...],
     rng: np.random.Generator,
-) -> Comparison:
+) -> DriftComparison:
     """The comparison of two samples that are both available."""
     old, new = old.loaded(), new.loaded()
     rows = np.concatenate([old.rows, new.rows])
@@ -122,7 +122,7 @@ def pooled(
         drawn = normal(square_root(covariance), draws, rng)
     old_rows, new_rows = np.split(rows, [old.size])
     cells = CellRows.of if sample is rows else CellSums.of  # rows that are not kept are summed now
-    return Comparison(
+    return DriftComparison(
         features,
         before,
         after,
@@ -141,7 +141,7 @@ def pooled(
     )
 
 
-def stored(reference: StoredReference, new: Sample, draws: int, statistics: tuple[Statistic, ...], seed: int) -> Comparison:
+def stored(reference: StoredReference, new: Sample, draws: int, statistics: tuple[Statistic, ...], seed: int) -> DriftComparison:
     """The comparison of new rows with a stored reference, which keeps a random sample of its rows, or no rows."""
     features, n, count = reference.features, reference.rows, new.effective
     shares = reference.space.bins.shares(new.rows, new.weights)
@@ -157,7 +157,7 @@ def stored(reference: StoredReference, new: Sample, draws: int, statistics: tupl
     else:
         coordinates = reference.coordinates if count <= MAX_RESAMPLED else np.empty((0, features.size))
         drawn = _mean_differences(coordinates, reference.unit_noise(draws, seed), count, n, np.random.default_rng([seed, 1]))
-    return Comparison(
+    return DriftComparison(
         features,
         reference.mean,
         after,

@@ -13,7 +13,7 @@ from reduset._engine import blocks, cached_property
 from reduset._types import Array
 from reduset.drift import null_distribution
 from reduset.drift.columns import ColumnChange, changed_columns
-from reduset.drift.comparison import Comparison
+from reduset.drift.comparison import DriftComparison
 from reduset.drift.regions import Region, changed_regions
 
 POWER = 0.8
@@ -63,11 +63,11 @@ class DriftResult:
     n_reference: float
     n_samples: float
     exact: bool
-    comparison: Comparison
+    comparison: DriftComparison
     seed: int
 
     @classmethod
-    def of(cls, comparison: Comparison, alpha: float, seed: int) -> DriftResult:
+    def of(cls, comparison: DriftComparison, alpha: float, seed: int) -> DriftResult:
         """The result of the comparison of two samples."""
         features, difference, joint = comparison.features, comparison.difference, comparison.joint
         drawn = joint.values(comparison.drawn)

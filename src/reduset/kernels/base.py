@@ -48,10 +48,7 @@ class Shape:
 
 
 class Kernel(ABC):
-    """The interface of all kernels.
-
-    Sums and matrices use the function scaled to 1 at its centre. The scale is a separate logarithm.
-    """
+    """The interface of all kernels. Sums and matrices use the function scaled to 1 at its centre. The scale is a logarithm."""
 
     space: str
 
@@ -206,10 +203,7 @@ class RadialKernel(Kernel):
 
     @abstractmethod
     def _tail(self, t: Array) -> Array:
-        """The integral of the one-dimensional density φ with bandwidth 1 beyond t ≥ 0.
-
-        If `scale_law` is None, φ is a product and this holds along each axis.
-        """
+        """The integral of φ, a density with bandwidth 1, beyond t ≥ 0 in one dimension; along each axis if φ is a product."""
 
     def scale_law(self, dimension: int) -> ScaleMixture | None:
         """φ as a scale mixture of normal distributions; None if it is a product over columns."""
