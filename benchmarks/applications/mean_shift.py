@@ -74,7 +74,7 @@ def whole_photograph(name: str, shift: SparseMeanShift, sizes: Sizes, spatial: f
     shift.fit(X)  # compiles
     full = KernelMean.from_samples(X, Gaussian(shift.bandwidth_))
     some = X[np.random.default_rng(0).choice(len(X), sizes.starts, replace=False)]
-    times = medians(sizes.repeats, mine=lambda: shift.fit(X), whole=lambda: mean_shift(full, some, meet=0.0))
+    times = medians(sizes.repeats, mine=lambda: shift.fit(X), whole=lambda: mean_shift(full, some, merge_distance=0.0))
     mine, whole = times["mine"], times["whole"] * len(X) / sizes.starts
     cells = [f"{name}, {len(X):,} pixels", f"{mine:.2f} s, {described(shift)}"]
     cells += [f"{whole:,.0f} s (from {sizes.starts} pixels, scaled)", f"{whole / mine:,.0f}×", f"{FASTER:,.0f}×"]
@@ -118,7 +118,7 @@ def plain(name: str, spatial: float, bandwidth: float, every: int) -> tuple[np.n
     X = photograph(name, every, spatial)
     full = KernelMean.from_samples(X, Gaussian(bandwidth, normalized=True))
     ran: list[Any] = []
-    whole = seconds(lambda: ran.append(mean_shift(full, X, meet=0.0)))
+    whole = seconds(lambda: ran.append(mean_shift(full, X, merge_distance=0.0)))
     _, mode_of = find_modes(full, ran[0].limits, SparseMeanShift().merge)
     return ran[0].ends, mode_of[ran[0].assignments], whole
 

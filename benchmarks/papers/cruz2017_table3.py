@@ -165,7 +165,7 @@ def of_image(name: str, every: int) -> dict[str, Any]:
     shifts = {way: timed(lambda g=goal: skm(X, **g)) for way, goal in ways.items()}
     h = shifts["SKM"][0].bandwidth_
     full = KernelMean.from_samples(X, Gaussian(h, normalized=True, space="l2"))
-    ran, full_time = timed(lambda: mean_shift(full, X, meet=0.0))
+    ran, full_time = timed(lambda: mean_shift(full, X, merge_distance=0.0))
     _, mode_of = find_modes(full, ran.limits, 1.0)
     labels = mode_of[ran.assignments]
     found: dict[str, Any] = {"image": name, "pixels": len(X), "bandwidth": h}

@@ -171,7 +171,7 @@ def whole(name: str, rng: np.random.Generator, starts: int) -> dict[str, Any]:
     full = KernelMean.from_samples(X, Gaussian(BANDWIDTH))
     few = some[: min(STANDARD_STARTS, starts)]
     begun = time.process_time()
-    mean_shift(full, few, meet=0.0, rest=REST)
+    mean_shift(full, few, merge_distance=0.0, min_step=REST)
     standard = (time.process_time() - begun) * len(X) / len(few)
     _, kd = by_kd_tree(X, some)
     _, _, g, ours = by_components(X)

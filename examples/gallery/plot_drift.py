@@ -36,7 +36,7 @@ monitor.update(orders(120, changed))
 fig, (where, chance, time) = plt.subplots(1, 3, figsize=(13, 3.7), width_ratios=[1.25, 0.9, 1.1])
 DriftDisplay.from_result(found, [0, 1]).plot(where)
 where.set(title="where the proportion of rows changed", xlabel="euros", ylabel="minutes")
-DriftDisplay.from_result(found).plot(chance, kind="chance")
+DriftDisplay.from_result(found).plot(chance, kind="null")
 chance.set_title(f"distance of the new rows, p = {found.p_value:.3f}")
 chance.legend(loc=(0.25, 0.75), fontsize="small")
 history = monitor.history_

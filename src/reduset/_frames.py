@@ -97,8 +97,9 @@ class AnnotatedRows:
     def __init__(self, annotated: Any) -> None:
         self.obs = annotated.obs
         if annotated.X is None:
-            arrays = ", ".join(f"obsm[{key!r}]" for key in annotated.obsm) or "obsm is empty"
-            raise ValueError(f"an AnnData must have X to be used as rows, got None; pass one of its arrays ({arrays})")
+            arrays = ", ".join(f"obsm[{key!r}]" for key in annotated.obsm)
+            way_out = f"pass one of its arrays ({arrays})" if arrays else "set X, since obsm is empty too"
+            raise ValueError(f"an AnnData must have X to be used as rows, got None; {way_out}")
         self._values = annotated.X
         self.columns = list(annotated.var_names)
         self.shape = tuple(self._values.shape)

@@ -79,7 +79,7 @@ class LinearCombination(ABC):
         """The integral of f over a box with sides along the axes. Kernel functions integrate to 1, as in `log_density`.
 
         It is a probability if f is a density. Over the whole space it is the sum of the weights. It is accurate to 1e-12. In the
-        tails of one column, of a Gaussian and of a city-block Laplacian, nearly all digits are correct.
+        tails, nearly all digits are correct for any kernel in one column, and for a Gaussian or city-block Laplacian in several.
 
         Kernels with a full covariance differ. In two columns, the integral for a Gaussian is accurate to 1e-15 of the weights. With
         more columns it is computed by lattice rules until the standard error is at most ``tol`` times Σ|w|. If that is not reached,

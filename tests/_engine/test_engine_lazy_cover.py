@@ -153,7 +153,7 @@ def test_rows_far_from_the_origin_have_the_owners_that_they_have_there(offset):
         cover.extend(50)
     assert far.indices == near.indices
     gaps = np.linalg.norm(rows[:, None] - rows[[0, *near.indices]], axis=2)
-    owner, distance = far.owners()
+    owner, distance = far.assignments()
     np.testing.assert_allclose(gaps[np.arange(800), owner], gaps.min(axis=1), atol=1e-6)
     np.testing.assert_allclose(distance, gaps.min(axis=1), rtol=1e-5, atol=1e-6)
 
@@ -165,7 +165,7 @@ def test_owners_are_the_nearest_and_as_far_as_is_said(cosine, looks):
     cover = LazyCover(HostRows(rows), cosine)
     cover.add_rows(np.array([0]))
     left = cover.extend(40)
-    owner, distance = cover.owners()
+    owner, distance = cover.assignments()
     unit = rows / np.linalg.norm(rows, axis=1)[:, None] if cosine else rows
     gaps = np.linalg.norm(unit[:, None] - unit[[0, *cover.indices]], axis=2)
     np.testing.assert_array_equal(owner, gaps.argmin(axis=1))

@@ -95,7 +95,7 @@ def test_a_printed_certificate_names_its_bandwidth():
     assert small.at(10).certificate.bandwidth == 0.4
     searched = compress(cloud(2), size=30, rng=0)
     assert searched.certificate.bandwidth == searched.resolution
-    assert Certificate.of_nothing_lost(KernelMean.from_samples(cloud(2), Gaussian(0.7))).bandwidth == 0.7
+    assert Certificate.without_error(KernelMean.from_samples(cloud(2), Gaussian(0.7))).bandwidth == 0.7
 
 
 def test_a_density_has_a_certificate_with_its_bandwidth():

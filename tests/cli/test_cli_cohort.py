@@ -65,7 +65,7 @@ def test_samples_are_compared_by_divergence_on_components_or_atoms(bags, tmp_pat
         words = ["--distance", "kl", "--pieces", pieces, "--size", "9", "--layout", "mds", "--report", str(page)]
         assert run(["cohort", *bags[:2], *words]) == 0
         told = capsys.readouterr().out
-        assert f"; 9 {pieces} " in told
+        assert f"; 9 {pieces} per sample, error at most " in told
         assert f"9 {pieces} each" in page.read_text()
         assert run(["cohort", *bags[:2], *words[:-2], "--json"]) == 0
         found[pieces] = json.loads(capsys.readouterr().out)["distances"][0][1]

@@ -93,7 +93,7 @@ def test_a_stream_of_files_is_what_the_library_makes_of_their_rows(rows, tmp_pat
         "the bandwidth is the median distance of the first rows, at most 65,536 of them; a stream has no search for a resolution"
         in str(told["notes"])
     )
-    assert "the scales of columns are the scales of the first rows, at most 65,536 of them" in told["notes"]
+    assert "the scales of columns are those of the first rows, at most 65,536 of them" in told["notes"]
     assert told["scales"] == dict(zip(model.columns, model.mean.kernel.scales.tolist(), strict=True))
     assert told["resolution"] is None
     assert any("marginal densities are estimated from" in note for note in model.about["notes"])

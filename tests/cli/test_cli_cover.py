@@ -62,7 +62,7 @@ def test_a_radius_says_how_many(tmp_path, data):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ([], "must be given"),
+        ([], "--size (the number of rows) or --radius (the largest distance to a chosen row) must be given"),
         (["--size", 5, "--metric", "l1"], "--metric must be one of 'cosine', 'euclidean'; got 'l1'"),
         (["--size", 500], "size must"),
         (["--size", 5, "--start", "none.parquet"], "none.parquet"),

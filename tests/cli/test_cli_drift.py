@@ -48,7 +48,7 @@ def test_drift_is_told_with_its_columns_and_places(folder, capsys):
     told = found(capsys, folder / "before.csv", folder / "today.parquet", "--alpha", "0.01")
     assert told["drift"] is True
     assert told["alpha"] == 0.01
-    assert told["distance"] > told["chance"]
+    assert told["distance"] > told["null_quantile"]
     assert told["interval"][0] <= told["distance"] <= told["interval"][1]
     assert {each["name"] for each in told["columns"] if each["p_value"] < 0.01} == {"height", HOSTILE, "few"}
     region = told["regions"][0]
@@ -148,10 +148,10 @@ def test_a_reference_is_kept_and_gives_the_answer_of_its_rows(folder, tmp_path, 
     assert again | {"written": first["written"]} == first
     assert found(capsys, kept, folder / "today.parquet", "--alpha", "0.3")["alpha"] == 0.3
     for words, message in (
-        (["--columns", "height"], "--columns needs rows"),
-        (["--transform", "log"], "--transform needs rows"),
-        (["--scales", "none"], "--scales needs rows"),
-        (["--no-rows"], "--no-rows needs rows"),
+        (["--columns", "height"], "--columns is determined by"),
+        (["--transform", "log"], "--transform is determined by"),
+        (["--scales", "none"], "--scales is determined by"),
+        (["--no-rows"], "--no-rows is determined by"),
         (["-o", str(tmp_path / "again.npz")], "is a reference that was kept already"),
     ):
         assert run(["drift", str(kept), str(folder / "today.parquet"), *words]) == 2
@@ -191,4 +191,4 @@ def test_a_model_is_a_reference(pieces, folder, tmp_path, capsys):
     assert {each["name"] for each in told["columns"]} == {"height", "c3"}
     assert not found(capsys, model, folder / "same.csv")["drift"]
     assert run(["drift", str(model), str(folder / "same.csv"), "--scales", "none"]) == 2
-    assert "--scales needs rows" in capsys.readouterr().err
+    assert "--scales is determined by" in capsys.readouterr().err

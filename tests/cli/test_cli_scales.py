@@ -140,7 +140,7 @@ def test_models_of_other_units_are_compared_as_the_message_says(people, tmp_path
     apart = json.loads(in_this_process("distance", "people.npz", "later.npz", "--json", folder=tmp_path).stdout)
     rows = json.loads(in_this_process("distance", "people.npz", "later.parquet", "--json", folder=tmp_path).stdout)
     assert abs(apart["distance"] - rows["distance"]) <= apart["uncertainty"]
-    message = "--scales needs rows, since a model has its own units"
+    message = "--scales needs two files of rows, since a model has its own units"
     words = ["distance", "people.npz", "later.parquet", "--scales", "none"]
     assert message in in_this_process(*words, folder=tmp_path, code=2).stderr
     both = ["distance", "people.parquet", "later.parquet", "--json"]

@@ -135,4 +135,4 @@ def test_a_reference_that_was_kept_watches_by_its_own_transform(folder, tmp_path
     assert watch(kept, folder / "quiet", "--json") == 0
     assert not told(capsys)["alarm"]
     assert watch(kept, folder / "quiet", "--transform", "log") == 2
-    assert "--transform needs rows" in capsys.readouterr().err
+    assert "--transform is determined by" in capsys.readouterr().err

@@ -10,8 +10,8 @@ from reduset.cytometry.design import relabellings
 from reference_differences import f_statistic
 
 
-def fits(values, design, weights=None, known=1.0, most=50, chance=0.0):
-    return fit(values, weights, design, relabellings(design, np.random.default_rng(0), most), known, chance)
+def fits(values, design, weights=None, known=1.0, most=50, variance=0.0):
+    return fit(values, weights, design, relabellings(design, np.random.default_rng(0), most), known, variance)
 
 
 def test_f_of_one_population_is_that_of_the_analysis_of_variance():
@@ -59,7 +59,7 @@ def test_populations_of_equal_weights_share_their_work_and_nothing_else():
 
 def test_no_variance_is_less_than_what_counting_leaves_and_larger_ones_are_their_own():
     values, design = np.random.default_rng(3).normal(size=(8, 3)) * [1e-3, 1.0, 1.0], design_of(["a"] * 4 + ["b"] * 4)
-    plain, held = fits(values, design), fits(values, design, chance=np.full((8, 3), [0.04, 0.04, 0.0]))
+    plain, held = fits(values, design), fits(values, design, variance=np.full((8, 3), [0.04, 0.04, 0.0]))
     between = 2 * (values[4:].mean(axis=0) - values[:4].mean(axis=0)) ** 2
     within = (values[:4].var(axis=0) * 4 + values[4:].var(axis=0) * 4) / 6
     np.testing.assert_allclose(plain.statistics[0], between / within)
@@ -71,8 +71,8 @@ def test_no_variance_is_less_than_what_counting_leaves_and_larger_ones_are_their
 def test_counting_is_weighted_as_values_are_and_counts_for_more_where_less_is_known():
     values, design = np.zeros((6, 1)), design_of(["a"] * 3 + ["b"] * 3)
     values[3:] = 0.1
-    weights, chance = np.array([[0.5], [1.0], [1.5]] * 2), np.array([[0.3], [0.2], [0.1]] * 2)
-    found = fits(values, design, weights, np.array([0.5]), chance=chance)
+    weights, variance = np.array([[0.5], [1.0], [1.5]] * 2), np.array([[0.3], [0.2], [0.1]] * 2)
+    found = fits(values, design, weights, np.array([0.5]), variance=variance)
     np.testing.assert_allclose(found.statistics[0], 0.1**2 * 1.5 / ((0.15 + 0.2 + 0.15) / 3 / 0.5))
 
 

@@ -184,7 +184,7 @@ def test_a_study_that_finds_nothing_says_what_that_means(fitted, tmp_path):
     shown.witness_ = replace(fitted.witness_, found=np.zeros(len(fitted.witness_.found), bool))
     text = written(tmp_path, shown).text()
     assert "No population differs significantly at a false discovery rate of 5 %." in text
-    assert "The proportion of no small group of cells differs significantly" in text
+    assert "No small group of cells differs significantly in its proportion" in text
 
 
 def test_the_surest_markers_are_across_and_up(fitted):

@@ -1,5 +1,7 @@
 """The verbs on Dask collections: the results of arrays, whatever the partitions are and wherever the tasks run."""
 
+import threading
+
 import dask
 import dask.array as da
 import dask.dataframe as dd
@@ -10,7 +12,7 @@ from dask import delayed
 
 from cases import KERNELS
 from dask_cases import assert_equal, cluster, parts, points, true_error
-from reduset import Gaussian, NotReachedWarning, compress, get_threads
+from reduset import Gaussian, Laplacian, NotReachedWarning, compress, get_threads
 from reduset._engine.threads import thread_limit
 from reduset.data import as_source
 from reduset.weights import KINDS
@@ -26,6 +28,7 @@ def assert_close(one, other):
     np.testing.assert_allclose(one.mean.weights, other.mean.weights, rtol=1e-6, atol=1e-9)
     assert one.certificate.relative_error == pytest.approx(other.certificate.relative_error, rel=1e-6)
     assert one.certificate.interval == pytest.approx(other.certificate.interval, rel=1e-6)
+    assert one.certificate.norm == pytest.approx(other.certificate.norm, rel=1e-6)
     assert (one.n_samples, one.size) == (other.n_samples, other.size)
 
 
@@ -37,6 +40,22 @@ def test_the_result_is_that_of_an_array(kernel):
     assert_close(small, whole)
     assert small.certificate.bound == pytest.approx(whole.certificate.bound, rel=1e-6)
     assert small.certificate.relative_error == pytest.approx(true_error(Y, small.mean), rel=0.3)
+
+
+@pytest.mark.parametrize("kernel", [Gaussian(8.0), Laplacian(30.0, metric="cityblock")], ids=repr)
+def test_many_columns(kernel):
+    Y = points(4500, 45)
+    assert_close(compress(parts(Y, 1500), kernel, size=30, rng=0), compress(Y, kernel, size=30, rng=0))
+
+
+def test_errors_at_all_bandwidths_are_those_of_an_array():
+    small, whole = (compress(given, size=30, rng=0) for given in (parts(X), X))
+    assert small.resolution == pytest.approx(whole.resolution, rel=1e-6)
+    one, other = small.profile(), whole.profile()
+    np.testing.assert_allclose(one.bandwidths, other.bandwidths, rtol=1e-9)
+    np.testing.assert_allclose(one.relative_errors, other.relative_errors, rtol=1e-5, atol=1e-9)
+    np.testing.assert_allclose(one.intervals, other.intervals, rtol=1e-5, atol=1e-9)
+    assert small.near_median.relative_error == pytest.approx(whole.near_median.relative_error, rel=1e-5)
 
 
 @pytest.mark.fast_cases(1)
@@ -109,10 +128,13 @@ def test_a_task_may_compress_on_its_own_cluster(workers):
 
 def test_tasks_use_one_thread_each():
     rows = as_source(parts(X, 1500))
-    before = get_threads()
+    before, elsewhere = get_threads(), []
     with thread_limit(2):
+        thread = threading.Thread(target=lambda: elsewhere.append(get_threads()))
+        thread.start()
+        thread.join()
         assert rows.map_rows(lambda block: np.full(len(block), get_threads())).tolist() == [1] * len(X)
-    assert get_threads() == before
+    assert [get_threads(), *elsewhere] == [before, before]
 
 
 # -- kinds of collections ---------------------------------------------------------------------------------------------------
@@ -167,7 +189,7 @@ def test_weights_may_come_in_three_ways():
     ("weight", "words"),
     [
         (np.ones(5), r"sample_weight must have shape \(6000,\)"),
-        (np.zeros(len(X)), "sample_weight"),
+        (np.zeros(len(X)), "sample_weight must not be all zero"),
         (-np.ones(len(X)), "sample_weight must not be negative"),
     ],
 )

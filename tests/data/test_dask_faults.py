@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import _thread
+import contextlib
 import logging
 import os
 import re
@@ -34,6 +36,7 @@ TEXT = GOOD.assign(city=RNG.choice(["Bonn", "Graz"], 400))
 UNITS = GOOD * [1.0, 1000.0]
 OURS = {Path(reduset.__file__).parent, Path(__file__).parent}
 X = points(6000)
+BEGUN: list[int] = []  # lengths of the blocks whose tasks began
 
 USES = {
     "compress": lambda frame: compress(frame, Gaussian(1.0), size=5, rng=0),
@@ -118,53 +121,75 @@ def test_one_column_that_dominates_gives_the_warning_of_arrays():
             compress(_parts(frame), size=5, rng=0)
         (warning,) = [each for each in caught if re.match(pattern, str(each.message))]
         assert warning.filename == __file__
+    for given, words in ((UNITS, pattern), (da.from_array(UNITS.to_numpy(), chunks=(100, 2)), "column 1 spreads")):
+        with pytest.warns(UserWarning, match=words):
+            compress(given, size=5, rng=0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        compress(_parts(many), Gaussian(2.0), size=5, rng=0)
+        for kernel in (Gaussian(), Gaussian(scales="robust"), Gaussian(2.0)):
+            compress(_parts(many), kernel, size=5, rng=0)
 
 
 # -- clusters ---------------------------------------------------------------------------------------------------------------
 
 
 def slowly(block):
+    BEGUN.append(len(block))
     time.sleep(0.01)
+    return block
+
+
+def deadly(block, folder):
+    """The block. The worker of the tenth is killed, once."""
+    with contextlib.suppress(FileExistsError):
+        with open(folder / "begun", "ab") as file:
+            file.write(b".")
+        if os.path.getsize(folder / "begun") >= 10:
+            (folder / "killed").touch(exist_ok=False)
+            os.kill(os.getpid(), signal.SIGKILL)
     return block
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::ResourceWarning")  # the nanny of a killed worker leaves its pipes open
-def test_a_worker_that_is_killed_changes_nothing():
-    D = parts(X, 750).map_blocks(slowly)
+def test_a_worker_that_is_killed_in_a_pass_changes_nothing(tmp_path):
+    D = parts(X, 750)
     expected = compress(D, Gaussian(0.8), size=30, rng=0)
-    with cluster(2, processes=True) as (made, client):
-        pid = next(iter(made.workers.values())).pid
-        passes = []
-
-        def kill_during_the_next_pass(stage, done, total):
-            passes.append(stage)
-            if len(passes) == 2:
-                threading.Timer(0.05, os.kill, (pid, signal.SIGKILL)).start()
-
-        result = compress(D, Gaussian(0.8), size=30, rng=0, progress=kill_during_the_next_pass)
-        client.wait_for_workers(2)
-        assert pid not in {worker.pid for worker in made.workers.values()}
+    with cluster(2, processes=True):
+        result = compress(D.map_blocks(deadly, tmp_path, meta=X[:0]), Gaussian(0.8), size=30, rng=0)
+    assert (tmp_path / "killed").exists()
     assert_equal(result, expected)
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
-def test_work_that_is_stopped_leaves_no_tasks(error):
-    def stop(*_):
-        raise error
+def _interrupted(*_):
+    threading.Timer(0.1, _thread.interrupt_main).start()
 
-    with cluster(1) as (made, _):
+
+def _failing(*_):
+    raise RuntimeError
+
+
+@pytest.mark.parametrize(("error", "progress"), [(KeyboardInterrupt, _interrupted), (RuntimeError, _failing)])
+@pytest.mark.parametrize("workers", [0, 1])
+def test_work_that_is_stopped_leaves_no_tasks(error, progress, workers):
+    D = parts(X, 100).map_blocks(slowly, meta=X[:0])  # a pass takes at least 0.3 s
+    stops = iter([progress])
+    with cluster(workers) if workers else contextlib.nullcontext((None, None)) as (made, _):
+        BEGUN.clear()
         with pytest.raises(error):
-            compress(parts(X, 200), Gaussian(0.8), size=10, rng=0, progress=stop)
+            compress(D, Gaussian(0.8), size=10, rng=0, progress=lambda *_: next(stops, int)())
+        time.sleep(0.1)
+        stopped = len(BEGUN)
         for _ in range(100):
-            if not made.scheduler.tasks:
+            if made is None or not made.scheduler.tasks:
                 break
             time.sleep(0.05)
-        assert not made.scheduler.tasks
-        assert compress(parts(X), Gaussian(0.8), size=10, rng=0).size == 10
+        assert made is None or not made.scheduler.tasks
+        time.sleep(0.1)
+        assert len(BEGUN) == stopped  # no task begins later
+        BEGUN.clear()
+        assert compress(D, Gaussian(0.8), size=10, rng=0).size == 10
+        assert len(BEGUN) > stopped
 
 
 def test_a_failing_partition_raises_the_error_of_the_user():

@@ -128,7 +128,7 @@ def test_farthest_first_and_the_nearest_centres(rows, cosine):
         cover.extend(60)
     assert one.indices == other.indices
     np.testing.assert_allclose(one.distances, other.distances)
-    for mine, theirs in zip(one.owners(), other.owners(), strict=True):
+    for mine, theirs in zip(one.assignments(), other.assignments(), strict=True):
         np.testing.assert_allclose(mine, theirs)
 
 

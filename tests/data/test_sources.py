@@ -8,9 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from dask import delayed
+from sklearn.base import clone
 
-from reduset import Gaussian, KernelMean, compress
+from reduset import Gaussian, KernelMean, compress, sketch
 from reduset.data import FileRows, as_source, opened, row_weights
+from reduset.density import SparseKernelDensity
 from reduset.io import FileError, open_files
 
 N = 6000
@@ -44,6 +46,21 @@ def test_files_are_read_block_by_block(rows, folder, monkeypatch):
     np.testing.assert_array_equal(found[some], rows[some])
     np.testing.assert_array_equal(found[:], rows)
     assert found.map_rows(lambda block, numbers: numbers + len(block), np.zeros(N, int)).tolist() == [700] * 5600 + [400] * 400
+
+
+def test_a_list_of_paths_is_one_table(rows, folder):
+    paths = [folder / f"{k}.parquet" for k in range(3)]
+    given = {"sample_weight": "w", "rng": 0}
+    one, other = (compress(data, Gaussian(1.0), size=10, **given) for data in (paths, folder))
+    np.testing.assert_array_equal(one.indices, other.indices)
+    np.testing.assert_array_equal(sketch(paths, 20, **given).indices, sketch(folder, 20, **given).indices)
+    model = SparseKernelDensity(bandwidth=1.0, size=10, random_state=0)
+    densities = [clone(model).fit(data, sample_weight="w") for data in (paths, folder)]
+    np.testing.assert_array_equal(
+        *(density.score_samples(pd.DataFrame(rows[:1], columns=["a", "b", "c"])) for density in densities)
+    )
+    with pytest.raises(FileError, match="no such file"):
+        compress([*paths, "missing.parquet"], size=10)
 
 
 def test_rows_with_missing_values_are_omitted_from_files_on_request(rows, folder, tmp_path):

@@ -61,12 +61,12 @@ def test_a_place_has_the_digits_that_its_reach_bears(centre, extent, told):
 
 def test_the_distance_is_compared_with_chance_as_it_was_seen():
     found = result()
-    drawn = words.distances_by_chance(found)
-    assert np.quantile(np.square(drawn), 0.95) == pytest.approx(found.chance**2)
-    assert found.distance >= found.without_noise
+    drawn = words.null_distances(found)
+    assert np.quantile(np.square(drawn), 0.95) == pytest.approx(found.null_quantile**2)
+    assert found.distance >= found.bias_corrected
     assert words.apart(found).startswith(f"{found.distance:.2g} (")
-    assert f"bias-corrected {found.without_noise:.2g}" in words.apart(found)
-    assert "not significant" in words.apart(as_told(found, chance=2.0))
+    assert f"bias-corrected {found.bias_corrected:.2g}" in words.apart(found)
+    assert "not significant" in words.apart(as_told(found, null_quantile=2.0))
 
 
 def test_names_of_others_cannot_fake_a_line_or_fill_the_screen():

@@ -93,5 +93,5 @@ def test_what_is_wrong_on_the_device_is_named():
     with pytest.raises(ValueError, match="rows of zeros"):
         cover(cupy.zeros((5, 2)), 2, metric="cosine")
     torch = pytest.importorskip("torch")
-    with pytest.raises(ValueError, match=r"got a tensor that requires grad; pass E\.detach\(\)"):
+    with pytest.raises(ValueError, match=r"got a tensor that requires grad; pass data\.detach\(\)"):
         cover(torch.ones((5, 2), device="cuda", requires_grad=True), 2)

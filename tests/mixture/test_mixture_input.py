@@ -346,7 +346,7 @@ def test_an_unknown_start_is_refused_with_every_goal():
         with pytest.raises(ValueError, match=r"start .*got 'kcenter'"):
             simplify(some(), start="kcenter", **goal)
     for goal in ({"tol": 0.5}, {"radius": 1.0}):
-        with pytest.raises(ValueError, match=r"start as labels has .* of its own, .* leave one of them out"):
+        with pytest.raises(ValueError, match=r"start as labels excludes .*, which searches for groups; omit one of them"):
             simplify(some(), start=np.arange(20) % 3, **goal)
 
 

@@ -37,7 +37,7 @@ def test_a_step_is_the_definition(covariance, dtype):
     w = np.random.default_rng(1).uniform(size=150)
     mean = mean_of(X, 0.8, w, covariance)
     starts = blobs(20, seed=3)
-    found = mean_shift(mean, starts, max_steps=1, meet=0)
+    found = mean_shift(mean, starts, max_steps=1, merge_distance=0)
     np.testing.assert_allclose(found.ends, oracle.plain_mean_shift(mean, starts, 1), rtol=1e-5, atol=1e-6)
     assert found.steps == 1
 
@@ -60,8 +60,8 @@ def test_each_step_goes_uphill(seed, n, d, h, steps, far):
     rng = np.random.default_rng(seed)
     mean = mean_of(rng.normal(size=(n, d)), h, rng.uniform(0.1, 1, size=n))
     starts = far * rng.normal(size=(8, d))
-    before = mean_shift(mean, starts, steps, meet=0, rest=0).ends
-    after = mean_shift(mean, starts, steps + 1, meet=0, rest=0).ends
+    before = mean_shift(mean, starts, steps, merge_distance=0, min_step=0).ends
+    after = mean_shift(mean, starts, steps + 1, merge_distance=0, min_step=0).ends
     assert (mean.log_density(after) >= mean.log_density(before) - 1e-9).all()
 
 
@@ -72,7 +72,7 @@ def test_ends_are_stationary(meet):
     ends = mean_shift(mean, blobs(), 1000, meet).ends
     step = np.linalg.norm(mean.gradient(ends), axis=1) * 0.8**2 / mean(ends)
     assert step.max() <= 1e-3 * 0.8
-    finer = mean_shift(mean, blobs(), 5000, meet, rest=1e-5).ends
+    finer = mean_shift(mean, blobs(), 5000, meet, min_step=1e-5).ends
     assert (np.linalg.norm(mean.gradient(finer), axis=1) * 0.8**2 / mean(finer)).max() <= 1e-5 * 0.8 * 1.1
 
 
@@ -103,10 +103,10 @@ def test_going_on_as_one_changes_hardly_any_label(covariance):
     mean = mean_of(X, 0.35, covariance=covariance)
     found = mean_shift(mean, X)
     one, modes = labels_by(mean, found)
-    apart, _ = labels_of(mean, X, meet=0.0)
+    apart, _ = labels_of(mean, X, merge_distance=0.0)
     assert len(modes) > 8
     assert clustering_distance(one, apart) <= 0.002
-    assert clustering_distance(labels_of(mean, X, meet=1.0)[0], apart) > 0.01  # where they meet too soon
+    assert clustering_distance(labels_of(mean, X, merge_distance=1.0)[0], apart) > 0.01  # where they meet too soon
     assert len(found.limits) < len(X) / 4
 
 
@@ -149,9 +149,9 @@ def test_bandwidths_below_any_distance_lead_to_the_nearest_of_few_atoms():
 def test_two_bumps_have_the_modes_that_calculus_says():
     """Two equal bumps h apart by 2a have one mode between them up to a = h, and two beyond, where x = a·tanh(a·x/h²)."""
     starts = np.linspace(-4, 4, 41)[:, None]
-    one = mean_shift(mean_of(np.array([[-0.9], [0.9]]), 1.0), starts, 5000, rest=1e-6).ends
+    one = mean_shift(mean_of(np.array([[-0.9], [0.9]]), 1.0), starts, 5000, min_step=1e-6).ends
     assert np.abs(one).max() < 1e-3
-    ends = mean_shift(mean_of(np.array([[-2.0], [2.0]]), 1.0), starts[starts[:, 0] > 0.1], 5000, rest=1e-8).ends
+    ends = mean_shift(mean_of(np.array([[-2.0], [2.0]]), 1.0), starts[starts[:, 0] > 0.1], 5000, min_step=1e-8).ends
     np.testing.assert_allclose(2 * np.tanh(2 * ends), ends, atol=1e-6)
     assert ends.min() > 1.9
 

@@ -51,7 +51,7 @@ def plain_step(f, y):
 def test_a_step_is_the_definition_however_far(shape, d, far):
     f = mixture(shape, d=d)
     starts = far * np.random.default_rng(1).normal(size=(9, d))
-    found = mean_shift(f, starts, max_steps=1, meet=0)
+    found = mean_shift(f, starts, max_steps=1, merge_distance=0)
     np.testing.assert_allclose(found.ends, [plain_step(f, y) for y in starts], rtol=1e-8, atol=1e-8 * far)
 
 
@@ -68,8 +68,8 @@ def test_a_step_is_the_definition_however_far(shape, d, far):
 def test_no_step_goes_down(seed, shape, m, d, scale, steps, far):
     f = mixture(shape, m, d, seed, scale)
     starts = far * np.random.default_rng(seed).normal(size=(8, d))
-    before = mean_shift(f, starts, steps, meet=0, rest=0).ends
-    after = mean_shift(f, starts, steps + 1, meet=0, rest=0).ends
+    before = mean_shift(f, starts, steps, merge_distance=0, min_step=0).ends
+    after = mean_shift(f, starts, steps + 1, merge_distance=0, min_step=0).ends
     low, high = f.log_density(before), f.log_density(after)
     assert (high >= low - 1e-9 * np.maximum(1, np.abs(low))).all()
 
@@ -78,7 +78,7 @@ def test_no_step_goes_down(seed, shape, m, d, scale, steps, far):
 def test_a_step_rises_by_what_the_convexity_of_the_exponential_says(shape):
     f = mixture(shape)
     here = 3 * np.random.default_rng(2).normal(size=(40, 2))
-    there = mean_shift(f, here, 1, meet=0).ends
+    there = mean_shift(f, here, 1, merge_distance=0).ends
     gain = np.empty(40)
     for k, (x, y) in enumerate(zip(there, here, strict=True)):
         stiff = sum(
@@ -96,7 +96,7 @@ def test_a_kernel_mean_is_climbed_alike_as_the_mixture_that_it_is(covariance):
     X = rng.normal(size=(120, 2)) + np.array([[0, 0], [6, 0], [2, 7]])[np.arange(120) % 3]
     mean = KernelMean.from_samples(X, Gaussian(0.8, covariance=covariance, normalized=True), rng.uniform(0.1, 1, size=120))
     f = Mixture.from_mean(mean)
-    one, other = mean_shift(mean, X, meet=0, rest=1e-5), mean_shift(f, X, meet=0, rest=1e-5)
+    one, other = mean_shift(mean, X, merge_distance=0, min_step=1e-5), mean_shift(f, X, merge_distance=0, min_step=1e-5)
     np.testing.assert_allclose(other.ends, one.ends, atol=1e-3)
     assert abs(one.steps - other.steps) <= 3
     labels = [find_modes(g, c.limits, 1.0)[1][c.assignments] for g, c in ((mean, mean_shift(mean, X)), (f, mean_shift(f, X)))]
@@ -111,7 +111,7 @@ def test_a_kernel_mean_is_climbed_alike_as_the_mixture_that_it_is(covariance):
 def test_ends_are_stationary(shape, meet):
     f = mixture(shape)
     starts = 4 * np.random.default_rng(3).normal(size=(60, 2))
-    ends = mean_shift(f, starts, 10_000, meet, rest=1e-6).ends
+    ends = mean_shift(f, starts, 10_000, meet, min_step=1e-6).ends
     np.testing.assert_allclose(np.array([plain_step(f, y) for y in ends]), ends, atol=1e-5)
     assert np.abs(f.gradient(ends)).max() < 1e-4 * f(ends).max()
 
@@ -144,7 +144,8 @@ def test_components_that_coincide_are_as_one_of_their_weight():
     f = mixture("full")
     twice = Mixture(np.repeat(f.weights / 2, 2), np.repeat(f.means, 2, axis=0), np.repeat(f.covariances, 2, axis=0))
     starts = 3 * np.random.default_rng(1).normal(size=(30, 2))
-    np.testing.assert_allclose(mean_shift(twice, starts, 20, meet=0).ends, mean_shift(f, starts, 20, meet=0).ends, atol=1e-9)
+    one, other = (mean_shift(mixture, starts, 20, merge_distance=0).ends for mixture in (twice, f))
+    np.testing.assert_allclose(one, other, atol=1e-9)
 
 
 @SHAPE
@@ -166,7 +167,7 @@ def test_a_change_of_units_changes_the_ends_with_it(shape):
     scale = {"spherical": 1e-6, "diag": units**2, "full": np.outer(units, units)}[shape]
     g = Mixture(f.weights, f.means * units + 3.0 * units, f.covariances * scale)
     starts = 3 * np.random.default_rng(1).normal(size=(50, 2))
-    one, other = mean_shift(f, starts, meet=0), mean_shift(g, starts * units + 3.0 * units, meet=0)
+    one, other = mean_shift(f, starts, merge_distance=0), mean_shift(g, starts * units + 3.0 * units, merge_distance=0)
     assert one.steps == other.steps
     np.testing.assert_allclose(other.ends / units - 3.0, one.ends, atol=1e-6)
     assert len(mean_shift(g, starts * units + 3.0 * units).limits) < 25  # trajectories meet, whatever the units
@@ -195,7 +196,7 @@ def test_wide_components_are_climbed_where_narrow_ones_are_out_of_range():
     d = 60
     f = Mixture([1.0, 1.0], np.stack([np.zeros(d), np.full(d, 1e4)]), [1e-8, 100.0])
     starts = 1e4 + 5 * np.random.default_rng(0).normal(size=(5, d))
-    np.testing.assert_allclose(mean_shift(f, starts, rest=1e-9).ends, 1e4, atol=1e-6)
+    np.testing.assert_allclose(mean_shift(f, starts, min_step=1e-9).ends, 1e4, atol=1e-6)
 
 
 def test_weights_below_zero_are_refused():
@@ -216,7 +217,7 @@ def test_a_saddle_is_no_mode(kind, d):
     ends[:, 0] = -2.0, 2.0
     density = KernelMean(ends, np.array([0.4, 0.4]), Gaussian(1.0, normalized=True))
     density = density if kind == "mean" else Mixture.from_mean(density)
-    places = mean_shift(density, np.concatenate([np.zeros((1, d)), ends]), meet=0).limits
+    places = mean_shift(density, np.concatenate([np.zeros((1, d)), ends]), merge_distance=0).limits
     assert np.abs(places[0]).max() < 1e-6
     assert len(merge_modes(density, places, 0.5)[0]) == 3
     modes, mode_of = find_modes(density, places, 0.5)

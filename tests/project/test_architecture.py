@@ -172,8 +172,7 @@ def test_every_package_documents_its_content_and_its_imports():
 
 def test_class_names_are_unique():
     names = Counter(node.name for module in TEXTS for node in ast.walk(syntax_tree(module)) if isinstance(node, ast.ClassDef))
-    allowed = {"CohortMap"}  # in memory and on Dask: one name for users of either
-    assert not {name for name, count in names.items() if count > 1} - allowed
+    assert not {name for name, count in names.items() if count > 1}
 
 
 def test_only_the_engine_compiles():

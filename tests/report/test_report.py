@@ -203,6 +203,7 @@ def test_words_fit_what_was_found():
     assert "sample of pixels" in told.lost(certificate(), "pixel").meaning
     assert "changed by at most 10.5\N{NO-BREAK SPACE}%" in told.error(certificate(log_density_change=0.1))
     assert told.kept(10, 10).figure == "all"
+    assert told.kept(1000, 40, zeros=1).meaning.endswith(" 1 of the 40 has weight 0.")
     assert told.kept(1000, 1).meaning.startswith("1 weighted atom represents 1,000 rows")
     assert [told.roughly(number) for number in (3.14159, 42.4, 57_123, 1_234_567)] == ["3.1", "42", "57,000", "1,200,000"]
     space = "\N{NO-BREAK SPACE}"

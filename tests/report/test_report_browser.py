@@ -365,9 +365,9 @@ def test_the_columns_of_drift_are_drawn_before_and_now(visit):
         for trace, shares in enumerate((each.before, each.after)):
             drawn = seen.trace(f"column-{place}", trace, "y")
             np.testing.assert_allclose(drawn if each.edges is None else drawn[::2], shares[: len(drawn)])
-    bars = seen.trace("chance", 0, "y")
+    bars = seen.trace("null", 0, "y")
     assert bars.sum() == pytest.approx(1.0)
-    assert "new rows: 0.13" in seen.page.text_content("#chance")
+    assert "new rows: 0.13" in seen.page.text_content("#null")
 
 
 def test_drift_along_one_column_is_drawn_by_how_much_cells_gained(visit):

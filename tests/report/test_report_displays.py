@@ -265,8 +265,8 @@ def test_columns_and_chance_are_drawn_too():
     assert sum(patch.get_data().values.sum() for patch in steps.patches) == pytest.approx(2.0)
     values = DriftDisplay.from_result(found, "few").plot(kind="column").ax_
     assert sum(patch.get_height() for patch in values.patches) == pytest.approx(2.0)
-    chance = DriftDisplay.from_result(found).plot(kind="chance").ax_
-    assert {line.get_label(): line.get_xdata()[0] for line in chance.lines}["95 % quantile without drift"] == found.chance
+    chance = DriftDisplay.from_result(found).plot(kind="null").ax_
+    assert {line.get_label(): line.get_xdata()[0] for line in chance.lines}["95 % quantile without drift"] == found.null_quantile
     alone = DriftDisplay.from_result(result(d=1)).plot()
     assert alone.ax_.get_ylabel() == "proportion gained or lost"
 

@@ -19,9 +19,9 @@ def test_the_numbers_in_the_report_are_those_of_the_result(tmp_path):
     write_drift(tmp_path / "r.html", found)
     data, shown = embedded(tmp_path / "r.html"), drift_figure(found)
     assert data["drift"] is True
-    assert data["chance"]["usual"] == found.chance
-    assert data["chance"]["seen"] == shown.seen > found.chance
-    assert sum(data["chance"]["shares"]) == pytest.approx(1.0)
+    assert data["null"]["usual"] == found.null_quantile
+    assert data["null"]["seen"] == shown.seen > found.null_quantile
+    assert sum(data["null"]["shares"]) == pytest.approx(1.0)
     cells = data["cells"]
     np.testing.assert_array_equal(cells["before"], found.comparison.cells[0].shares)
     np.testing.assert_array_equal(cells["after"], found.comparison.cells[1].shares)

@@ -244,10 +244,10 @@ def test_each_point_has_an_atom_whose_weight_is_what_it_stands_for(kernel):
     X = cloud(100)
     f = KernelMean.from_samples(X, KERNELS[kernel], np.arange(100) % 3)
     chosen = Shadow(2.5).select(f, 100)
-    assert set(np.flatnonzero(chosen.owners < 0)) == set(range(0, 100, 3))
-    present = chosen.owners >= 0
-    np.testing.assert_allclose(np.bincount(chosen.owners[present], f.weights[present]), chosen.weights, rtol=1e-12)
-    np.testing.assert_array_equal(chosen.owners[chosen.indices], np.arange(len(chosen.indices)))
+    assert set(np.flatnonzero(chosen.assignments < 0)) == set(range(0, 100, 3))
+    present = chosen.assignments >= 0
+    np.testing.assert_allclose(np.bincount(chosen.assignments[present], f.weights[present]), chosen.weights, rtol=1e-12)
+    np.testing.assert_array_equal(chosen.assignments[chosen.indices], np.arange(len(chosen.indices)))
     if kernel == "gaussian":
-        assert np.linalg.norm(X[present] - chosen.atoms[chosen.owners[present]], axis=1).max() < 0.5 / 2.5
-    assert Shadow(2.5).select(f, 3).owners is None  # of a part of the atoms, the weights are no masses
+        assert np.linalg.norm(X[present] - chosen.atoms[chosen.assignments[present]], axis=1).max() < 0.5 / 2.5
+    assert Shadow(2.5).select(f, 3).assignments is None  # of a part of the atoms, the weights are no masses

@@ -53,7 +53,7 @@ def test_what_is_new_brings_sites_of_its_own(order, bandwidth):
     assert len(candidates.points) <= candidates.max_count
     w = np.full(len(X), 1.0)
     truth = kernel.product_sums(X, w, candidates.points)
-    # for rows before a candidate its sum is interpolated; what the result loses by it is bounded in test_stream.py
+    # κ of a new candidate is interpolated for the rows before it; test_stream.py bounds the error of the result
     assert np.abs(candidates.kappa - truth).max() <= 0.1 * truth.max()
     f = KernelMean(X, w / len(X), kernel)
     left = 1 - np.sum(candidates.basis.coordinates(truth / len(X)) ** 2) / f.norm() ** 2

@@ -14,7 +14,7 @@ def parts(X, rows=1500, columns=None):
     return da.from_array(X, chunks=(rows, columns or X.shape[1]))
 
 
-def points(n=12_000, d=3, seed=0):
+def points(n, d=3, seed=0):
     return cloud(n, d, seed)
 
 
@@ -36,10 +36,10 @@ def assert_equal(one, other):
     assert one.n_samples == other.n_samples
 
 
-def true_error(X, mean, weights=None):
+def true_error(X, mean):
     """‖f − f_m‖ / ‖f‖ by the definition, from all pairs."""
     kernel = mean.kernel
-    w = np.full(len(X), 1 / len(X)) if weights is None else weights / weights.sum()
+    w = np.full(len(X), 1 / len(X))
     square = float(w @ kernel.product_sums(X, w, X))
     lost = square - 2 * float(mean.weights @ kernel.product_sums(X, w, mean.atoms))
     lost += float(mean.weights @ kernel.product_sums(mean.atoms, mean.weights, mean.atoms))

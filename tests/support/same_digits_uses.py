@@ -219,8 +219,8 @@ for name, options in {
 # -- cohorts ----------------------------------------------------------------------------------------------------------------
 
 
-def cohort(distance: str, layout: str, kind: Any = CohortMap, given: Any = None, **options: Any) -> Any:
-    found = kind(distance, layout, random_state=0, n_neighbors=3, draws=200, **options).fit(bags() if given is None else given)
+def cohort(distance: str, layout: str, given: Any = None, **options: Any) -> Any:
+    found = CohortMap(distance, layout, random_state=0, n_neighbors=3, draws=200, **options).fit(bags() if given is None else given)
     return found, found.transform(bags()[1:3]), found.distances_to_fitted([bags()[0] + 0.3, bags()[2] + 40.0])
 
 
@@ -379,5 +379,5 @@ add("dask/tables", tables)
 add("dask/weights", apart_weighted)
 add("dask/cluster", cluster)
 for distance, atoms in (("mmd", "shared"), ("mmd", "own"), ("kl", "shared")):
-    lazy = partial(cohort, distance, "mds", CohortMap, size=20, atoms=atoms)
+    lazy = partial(cohort, distance, "mds", size=20, atoms=atoms)
     add(f"dask/cohort/{distance}/{atoms}", lambda lazy: lazy(given=[dask.delayed(bag) for bag in bags()]), lazy)

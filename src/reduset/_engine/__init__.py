@@ -15,7 +15,7 @@ KernelMaps           Σⱼ φ(xᵢ, cⱼ) Aⱼₖ for all k at once; `product_ma
 gram_blocks          φ(xᵢ, yⱼ) for many bandwidths, block by block of rows                to `UseGram`     n·m·(d + bandwidths)
 fourier_sums         Σᵢ wᵢ exp(i ω·xᵢ) on s ladders of frequencies ω, 2ω, 4ω, …           (s, rungs)       n·s·(d + rungs)
 distance_histograms  histogram of the distances from q, with bin ends `distance_nodes`    (m, bins)        n·m·d
-build_leaves         points sorted into boxes, for the next four                          `Leaves`         n·(d + log n)
+build_leaves         points sorted into boxes, for searches of near points               `Leaves`         n·(d + log n)
 leaf_order           the same boxes, of any length, as an order of the rows               rows, starts     n·(d + log n)
 nearest              nearest atom of each point and distance; also `nearest_by_block`     (n,), (n,)       n·m·d at worst
 assigned_distances   distance of each point to its assigned centre                        (n,)             n·d
@@ -41,10 +41,10 @@ from_whitened        components from unconstrained variables; gradients for thes
                      `whitened_gradients`
 ==================== ==================================================================== ================ ======================
 
-**Types of arguments.** `Frame` holds coordinates. `Profile` holds the shape of a kernel: a metric (SQUARED, CITYBLOCK or
-SOFT_CITYBLOCK) and a family (ROOT, LOGARITHM or TABLE). `has_single_products` tests a profile. Trees use `Leaves`, `LeafCover`
-and `Moments`. Covariances use `as_diagonal`, `as_full`, `is_shared`, `from_lower_rows`, `log_determinants`, `log_peaks`
-and LOG_2PI.
+**Types of arguments.** `Frame` is the linear map to the coordinates of the loops. `Profile` holds the shape of a kernel: a metric
+(SQUARED, CITYBLOCK or SOFT_CITYBLOCK) and a family (ROOT, LOGARITHM or TABLE). `has_single_products` tests whether single precision
+suffices for products. `Leaves` and `LeafCover` hold points in boxes, `Moments` the sums of `Components`. Covariances use
+`as_diagonal`, `as_full`, `is_shared`, `from_lower_rows`, `log_determinants`, `log_peaks` and LOG_2PI.
 
 **Rows outside of main memory** are `BlockRows`. Primitives decorated with `over_blocks` (results combined by `add`) compute them
 block by block. `map_rows` and `each_column` do so for other functions. `held_rows` fetches rows that are needed repeatedly.

@@ -70,9 +70,8 @@ class Ranks:
         distance = _row_lengths(Z - self.atoms[index])
         rounding = SINGLE_ROUNDING * self.farthest * (self.farthest + _row_lengths(Z))
         square = distance**2
-        uncertain = xp.flatnonzero(
-            (rounding > MAX_ROUNDING * square) | (square < 1 / WITHIN_SINGLE)
-        )  # float32 may round the latter to 0
+        # float32 may round tiny squares to 0
+        uncertain = xp.flatnonzero((rounding > MAX_ROUNDING * square) | (square < 1 / WITHIN_SINGLE))
         if len(uncertain):
             index[uncertain], distance[uncertain] = self._in_double(Z[uncertain])
         return index, distance

@@ -1,7 +1,7 @@
 """The device of a computation: the GPU that holds an array, or for arrays in main memory the device that was set.
 
-Arrays are sent to a GPU only after `set_device`. Rows are streamed (`cuda.chunks`), so that a table may exceed the GPU memory.
-Results return to the device of the query.
+Arrays in main memory are sent to a GPU only if `set_device` or `REDUSET_DEVICE` sets it. Rows are streamed (`cuda.chunks`), so that
+a table may exceed the GPU memory. Results return to the device of the query.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 **Metrics.** A metric gives the distance t of two points; for `SQUARED` it is the squared distance. Points are stored by columns:
 coordinate j of point i is at ``Z[j·stride + i]``, for a tile as for a leaf.
 
-**Families.** A family gives the exponent of a distance, φ = exp(−exponent), and the pull of a point. The pull is the factor of z −
-q in the gradient. The exponent of the Gaussian is the distance itself. Its address is 0, and no loop is called.
+**Families.** A family gives the exponent of a distance, φ = exp(−exponent), and the pull of a point. The pull is the factor of
+z − q in the gradient. The exponent of the Gaussian is the distance itself. Its address is 0, and no loop is called.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ def _distance_arguments(real: Any) -> tuple[Any, ...]:
 
 @addressed(_distance_arguments)
 def _squared(Z, stride, count, d, query, t):
-    # Columns are added by fours, so that t is read and written a quarter as often. `FarthestFirst` relies on this order for its
-    # error bound. The one or two remaining columns come first.
+    # The first one or two columns start the sum. The others are added by fours, so that t is read and written a quarter as often;
+    # a remaining pair comes last. The error bound of `FarthestFirst` relies on this order.
     if d % 2 == 1:
         qa = query[0]
         for i in range(count):

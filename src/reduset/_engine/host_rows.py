@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from reduset._engine.compiled import compiled, inner
 from reduset._engine.cuda.arrays import on_device
-from reduset._engine.lazy_cover import LazyCover, RowStore, lower_bounds_by_products
+from reduset._engine.lazy_cover import LazyCover, RowStore, update_bounds_by_products
 from reduset._engine.passes import LOADED_ENTRIES, BlockRows, SelectedRows
 from reduset._engine.profile import Frame
 from reduset._engine.threads import blocks, run_all
@@ -52,8 +52,8 @@ class HostRows:
     def take(self, rows: Any) -> NDArray[Any]:
         return np.asarray(self.values[rows])
 
-    def lower_bounds(self, rows: Any, centres: NDArray[Any], cosine: bool, bounds: NDArray[np.float32]) -> None:
-        lower_bounds_by_products(self, rows, centres, cosine, bounds)
+    def update_bounds(self, rows: Any, centres: NDArray[Any], cosine: bool, bounds: NDArray[np.float32]) -> None:
+        update_bounds_by_products(self, rows, centres, cosine, bounds)
 
     def products(self, rows: NDArray[Any], centres: NDArray[Any]) -> NDArray[np.float32]:
         out = np.empty((len(rows), len(centres)), np.float32)
@@ -92,14 +92,14 @@ class FetchedRows(HostRows):
             self._values = _in_frame(self.rows[self._numbers], self.frame)
         return np.asarray(self._values[positions])
 
-    def lower_bounds(self, rows: Any, centres: NDArray[Any], cosine: bool, bounds: NDArray[np.float32]) -> None:
+    def update_bounds(self, rows: Any, centres: NDArray[Any], cosine: bool, bounds: NDArray[np.float32]) -> None:
         if rows is not None and len(rows) * self.dimension <= LOADED_ENTRIES:
             self.take(rows)
-            lower_bounds_by_products(self, rows, centres, cosine, bounds)
+            update_bounds_by_products(self, rows, centres, cosine, bounds)
             return
         numbers = np.arange(self.count) if rows is None else np.asarray(rows)
         source = self.rows if rows is None else SelectedRows(self.rows, numbers)
-        for a, b, lower in source.results(partial(_lowered_bounds, self.frame, centres, cosine), bounds[numbers]):
+        for a, b, lower in source.results(partial(_updated_bounds, self.frame, centres, cosine), bounds[numbers]):
             bounds[numbers[a:b]] = lower
 
     def assignments(self, cover: LazyCover) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
@@ -114,11 +114,11 @@ def _in_frame(rows: NDArray[Any], frame: Frame | None) -> NDArray[Any]:
     return rows if frame is None else frame.apply(rows)
 
 
-def _lowered_bounds(
+def _updated_bounds(
     frame: Frame | None, centres: NDArray[Any], cosine: bool, rows: NDArray[Any], bounds: NDArray[np.float32]
 ) -> NDArray[np.float32]:
     lower = bounds.copy()
-    HostRows(_in_frame(rows, frame)).lower_bounds(None, centres, cosine, lower)
+    HostRows(_in_frame(rows, frame)).update_bounds(None, centres, cosine, lower)
     return lower
 
 
@@ -127,7 +127,7 @@ def _assignments_of_block(
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     cover = copy(centres)
     cover.place = HostRows(_in_frame(rows, frame))
-    return cover.owners()
+    return cover.assignments()
 
 
 def _multiply(rows: NDArray[Any], centres: NDArray[np.float32], out: NDArray[np.float32]) -> None:

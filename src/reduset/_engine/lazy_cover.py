@@ -57,7 +57,7 @@ class RowStore(Protocol):
         """(k, d) these rows, in their type."""
         ...
 
-    def lower_bounds(self, rows: Any, centres: Any, cosine: bool, bounds: Any) -> None:
+    def update_bounds(self, rows: Any, centres: Any, cosine: bool, bounds: Any) -> None:
         """Lower the bounds (n,) of squared distances to the nearest centre for new centres (c, d). ``rows`` None means all rows."""
         ...
 
@@ -146,7 +146,7 @@ class LazyCover:
         """Row numbers, ascending, that include the farthest row, and an upper bound on the squared distance of all other rows."""
         xp, count = self.place.arrays, self.place.first_rows
         if self._seen is None:
-            self.place.lower_bounds(None, xp.concatenate(self._centres), self.cosine, self._bounds)
+            self.place.update_bounds(None, xp.concatenate(self._centres), self.cosine, self._bounds)
             self._seen = xp.full(self.place.count, self.count, xp.int32)
         while True:
             least = self._estimated_bound(count)
@@ -204,17 +204,17 @@ class LazyCover:
         xp = self.place.arrays
         centres = xp.concatenate(self._centres)
         if len(rows) * self.count * self.place.dimension <= self.place.max_full_update:
-            self.place.lower_bounds(rows, centres, self.cosine, self._bounds)
+            self.place.update_bounds(rows, centres, self.cosine, self._bounds)
         else:
             missed = self.count - self._seen[rows]
             rows, missed = rows[missed > 0], missed[missed > 0]
             ages = xp.ceil(xp.log2(missed)).astype(xp.int8)
             for age in to_numpy(xp.unique(ages)).tolist():
                 same_age = rows[ages == age]
-                self.place.lower_bounds(same_age, centres[int(self._seen[same_age].min()) :], self.cosine, self._bounds)
+                self.place.update_bounds(same_age, centres[int(self._seen[same_age].min()) :], self.cosine, self._bounds)
         self._seen[rows] = self.count
 
-    def owners(self, report: Report | None = None) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    def assignments(self, report: Report | None = None) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """(n,) the nearest centre of every row, the first among equals, and its distance."""
         by_blocks = getattr(self.place, "assignments", None)
         if by_blocks is not None:
@@ -288,8 +288,8 @@ def _slack(place: RowStore) -> float:
     return (place.dimension + 8) * 4 * UNIT
 
 
-def lower_bounds_by_products(place: RowStore, rows: Any, centres: Any, cosine: bool, bounds: Any) -> None:
-    """`RowStore.lower_bounds` by |x|² + |c|² − 2x·c, with ``place.products`` in single precision."""
+def update_bounds_by_products(place: RowStore, rows: Any, centres: Any, cosine: bool, bounds: Any) -> None:
+    """`RowStore.update_bounds` by |x|² + |c|² − 2x·c, with ``place.products`` in single precision."""
     xp = place.arrays
     single = centres.astype(xp.float32)
     squares = xp.einsum("ij,ij->i", single, single)

@@ -1,7 +1,7 @@
 """Description of a kernel for the compiled loops: coordinates, a metric, a family of exponents, and sufficient precision.
 
-Every kernel is φ = exp(−exponent), with an exponent ≥ 0 that increases from 0: r²/2 for the Gaussian, r for the Laplacian, a·log(1
-+ r²) for the Student. One loop computes all of them: the distance t of two points, the family's exponent of t, and exp.
+Every kernel is φ = exp(−exponent), with an exponent ≥ 0 that increases from 0: r²/2 for the Gaussian, r for the Laplacian,
+a·log(1 + r²) for the Student. One loop computes all of them: the distance t of two points, the family's exponent of t, and exp.
 
 A `Frame` maps points to the coordinates of the loops, z = (x − centre) @ matrix. It divides by the bandwidth and whitens a
 covariance. The centre keeps the numbers small, so that a shift of all data costs no digits.

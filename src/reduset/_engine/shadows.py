@@ -130,10 +130,8 @@ def shadows_by_products(
             run = [partial(_products, rows.values[waiting], out := np.empty((len(waiting),) * 2, rows.values.dtype))]
             run_all(run, blas=True)
             G = out
-        before, count = (
-            count,
-            _choose_in_block(G, waiting, *rows.exact, rows.halves, rows.slack, reach, assignments, centre_rows, count),
-        )
+        before = count
+        count = _choose_in_block(G, waiting, *rows.exact, rows.halves, rows.slack, reach, assignments, centre_rows, before)
         if count > len(centres):  # stored contiguously, so that products need not gather them again
             centres = np.concatenate([centres[:before], np.empty((2 * count - before, centres.shape[1]), centres.dtype)])
         centres[before:count] = rows.values[centre_rows[before:count]]
@@ -169,9 +167,8 @@ class _Rows:
         for dtype, unit in UNITS.items():
             values, squares = packed_by_threads(points, frame, columns, middle, dtype)
             largest = float(squares.max())
-            rounding = (
-                2.02 * (points.shape[1] + 6) * unit
-            )  # relative to |z|·|c|: rounding of both, of their products and of the sum
+            # relative to |z|·|c|: rounding of both, of their products and of the sum
+            rounding = 2.02 * (points.shape[1] + 6) * unit
             if largest < 1e30 and rounding * largest <= MAX_OPEN * reach:
                 slack = rounding * np.sqrt(squares * largest) + 1e-30
                 return _Rows((points, frame.centre, scale), values, squares / 2, slack, reach)

@@ -36,7 +36,7 @@ def value_tiles(Z, w, Q, distances, exponents, exponent, table, step, out):
 
 @compiled(fastmath=FAST)
 def gradient_tiles(Z, w, Q, metric, pulls, distances, exponents, exponent, table, step, out):
-    """out[q] += (Σ w φ, Σ w ∇φ), with ∇φ = φ·pull·(z − q). In the city-block metrics the sign of z − q replaces z − q."""
+    """out[q] += (Σ w φ, Σ w ∇φ), with ∇φ = φ·pull·(z − q). For city-block, its sign replaces z − q."""
     d, n = Z.shape
     t = np.empty(TILE, Z.dtype)
     distance = np.empty(TILE, Z.dtype)

@@ -1,8 +1,8 @@
 """Depth of the valley between two groups of points in one-dimensional projections.
 
 On each line, the counts of both groups in bins are smoothed by a Gaussian. The dip is the smallest density between two peaks, over
-the lower of them. Densities are raised, and peaks lowered, by their standard errors. `populations.valleys` explains its use. O(s +
-bins²) a line of s points.
+the lower of them. Densities are raised, and peaks lowered, by their standard errors. `cytometry.merging` explains its use.
+O(s + bins²) a line of s points.
 """
 
 from __future__ import annotations

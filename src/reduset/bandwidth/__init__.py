@@ -10,7 +10,7 @@ from reduset.bandwidth.isj import isj
 from reduset.bandwidth.rules import (
     SCALES,
     column_scales,
-    drowned_column,
+    dominated_column,
     iqr,
     jaakkola,
     median,
@@ -25,5 +25,5 @@ RULES: dict[str, Callable[..., float]] = {
     rule.__name__: rule for rule in (scott, silverman, median, iqr, jaakkola, neighbour, mode_clustering, isj)
 }
 
-__all__ = ["RULES", "SCALES", "column_scales", "drowned_column"]
+__all__ = ["RULES", "SCALES", "column_scales", "dominated_column"]
 __all__ += ["iqr", "isj", "jaakkola", "median", "mode_clustering", "neighbour", "scott", "silverman"]

@@ -239,7 +239,7 @@ def column_scales(X: PointsLike, sample_weight: WeightsLike = None, rule: str = 
     return np.where(scales > 0, scales, 1.0)
 
 
-def drowned_column(X: Floats) -> tuple[int, int, float] | None:
+def dominated_column(X: Floats) -> tuple[int, int, float] | None:
     """The widest column, the narrowest column that is not constant, and the ratio of their spreads; None below `MAX_RATIO`.
 
     The narrow column then has almost no effect on distances. This is intended for principal components, but seldom for other
@@ -262,7 +262,7 @@ KERNELS_UNITS = (
 
 def warn_of_units(X: Floats, names: Sequence[object] | None, so: str, way_out: str = KERNELS_UNITS) -> None:
     """Warn if one column dominates all distances; ``so`` states the consequence. Columns have names, or numbers if None."""
-    dominated = drowned_column(X)
+    dominated = dominated_column(X)
     if dominated is not None:
         *pair, ratio = dominated
         wide, narrow = (k if names is None else repr(printable(names[k])) for k in pair)

@@ -147,7 +147,7 @@ class FrequencyProbe(Probe):
         """The starts of the ladders, the number of rungs below the scale of the spectrum, and the number of all rungs.
 
         Half of the ladders start at a power of two below the scale where a Gaussian cloud of this spread has its energy. The others
-        start in the middle of the octave above, so that every bandwidth half octaves apart has a rung with exactly its spectrum.
+        start in the middle of the octave above, so that each bandwidth of a grid in half octaves has a rung with its spectrum.
         Ladders end at the resolution of atoms at their typical spacing, or at the end of the spectrum. Spectra with power-law tails
         have weight down to the distances between points that nearly coincide. Ladders span at least `MIN_OCTAVES` octaves, for
         errors at other scales.

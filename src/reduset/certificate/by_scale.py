@@ -9,7 +9,7 @@ A bandwidth s times as wide has a spectrum s times as narrow. The same Fourier s
 computed before. No further pass over the data is needed.
 
 The intervals hold simultaneously at all scales. Their width is a quantile of the largest deviation, from a multiplier bootstrap
-over the independent ladders (Chernozhukov, Chetverikov & Kato 2013). Intervals are cut off at the certain limits
+over the independent ladders (Chernozhukov, Chetverikov & Kato 2013). Intervals are cut off at the triangle inequality,
 |‖f‖ − ‖f_m‖| ≤ ‖f − f_m‖ ≤ ‖f‖ + ‖f_m‖.
 """
 
@@ -40,7 +40,7 @@ EPSILON = float(np.finfo(np.float64).eps)
 MASS_ROUNDING = 1e-12
 BLOCK_ROWS = 512
 MANY_ATOMS = 4096  # from this number on, ‖f_m‖² is computed in single precision; its error of 1e-5 is below the interval
-SORT_COLUMNS = 64  # columns that order atoms for a search; ties only cost a comparison
+SORT_COLUMNS = 64  # columns that sort the atoms for the key of the cache; ties only cost a missed look-up
 MAX_THIN = 0.25  # of a bandwidth; directions with a smaller spread are neglected
 MIN_EFFECTIVE = 0.25  # of the ladders; with a smaller effective number, a few ladders dominate the estimate
 MAX_WIDER = 2**0.25  # times the kernel's bandwidth; above it, directions without ladders are measured at too fine a scale
@@ -58,8 +58,8 @@ class ErrorProfile:
     random_rows : (k,) root mean square error of the same number of random rows.
     noise : (k,) sampling error of the data, root mean square.
     confidence : Confidence level of the intervals.
-    limit : The error as the bandwidth goes to infinity, |1 − Σα / Σw|. Errors between the coarsest bandwidth and infinity lie
-        between their errors.
+    limit : The error as the bandwidth goes to infinity, |1 − Σα / Σw|. Above the coarsest bandwidth, errors lie
+        between this limit and the error at the coarsest bandwidth.
     """
 
     bandwidths: Array
@@ -159,7 +159,7 @@ class ExactScales(Scales):
         return {}
 
     def _kappas(self, atoms: Pieces, kernels: Sequence[RadialKernel]) -> Iterator[Array]:
-        """⟨f, φ(·, c)⟩ at each atom or component. Atoms are cached, regardless of their order and weights."""
+        """⟨f, φ(·, c)⟩ at each atom or component. Values of the latest atoms are cached, for any order and weights."""
         if isinstance(atoms, ComponentPieces):
             yield from (atoms.kappa(KernelMean.unchecked(self.mean.atoms, self.mean.weights, kernel)) for kernel in kernels)
             return
@@ -291,7 +291,7 @@ class WaveScales(Scales):
     def _profile(
         self, small: SmallMean, bandwidths: Array, measured: NDArray[np.bool_], confidence: float, random: int
     ) -> ErrorProfile:
-        """The errors by the ladders. At bandwidths that are not ``measured``, the interval is only the certain limits."""
+        """The errors by the ladders. At bandwidths that are not ``measured``, only the triangle inequality holds."""
         ladders, rungs = self.ladders, self._rungs
         pieces, missing = pieces_of(small), abs(self.mass - small.mass) > MASS_MISSING * abs(self.mass)
         # The energy of a difference in mass is concentrated near frequency 0. Therefore f − f_m = (f − g) + (g − f_m), where g is

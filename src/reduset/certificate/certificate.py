@@ -81,7 +81,7 @@ class Certificate:
     bandwidth: float | None = None
 
     @classmethod
-    def of_nothing_lost(cls, mean: KernelMean) -> Certificate:
+    def without_error(cls, mean: KernelMean) -> Certificate:
         """The certificate of a mean that represents itself. ‖f‖ is not computed, because this would cost n²."""
         energy = exponential(mean.kernel.log_energy(mean.dimension))
         width = bandwidth_of(mean.kernel)

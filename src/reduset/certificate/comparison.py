@@ -45,7 +45,7 @@ def certificate_between(full: KernelMean, small: KernelMean, kernel: RadialKerne
     whole, half = float(products.mean()), two_sided(CONFIDENCE) * float(products.std(ddof=1)) / np.sqrt(NORM_ROWS)
     energy = exponential(kernel.log_energy(full.dimension))
     return replace(
-        Certificate.of_nothing_lost(full),
+        Certificate.without_error(full),
         relative_error=float(np.sqrt(measured.square / whole)),
         interval=(
             float(np.sqrt(measured.low / (whole + half))),

@@ -43,7 +43,7 @@ class DistanceCommand(o.Reading, o.Threaded, o.Answering):
         loaded = [_model(path) for path in (self.a, self.b)]
         models = [model for model in loaded if model is not None]
         if models and self.scales is not None:
-            raise ValueError(f"--scales needs rows, since a model has its own units; omit it, got {self.scales}")
+            raise ValueError(f"--scales needs two files of rows, since a model has its own units; omit it, got {self.scales}")
         if len(models) == 2:
             _check_comparable(self.a, self.b, *models)
         means, notes = self._means(loaded)

@@ -195,7 +195,7 @@ def _test(options: ReferenceOptions, scales: Any, alpha: float | None, no_rows: 
 def _check_free(options: ReferenceOptions, made: Sequence[str] = (), known: bool = True) -> None:
     """Raise an error for options that the reference determines. Rows read in another way would appear as drift."""
     for name in [*made, *(name for name in FIXED if known and getattr(options, name))]:
-        raise ValueError(f"--{name} needs rows, since {options.reference} has its own; omit it, or give the rows of the reference")
+        raise ValueError(f"--{name} is determined by {options.reference}; omit it, or give the rows of the reference")
 
 
 def _settings(reading: dict[str, Any]) -> dict[str, Any]:

@@ -163,9 +163,9 @@ def scales_line(kernel: Any, columns: Sequence[str]) -> list[str]:
 
 def dominated_columns(values: Any, columns: Sequence[str]) -> list[str]:
     """A note if one column dominates all distances."""
-    from reduset.bandwidth import drowned_column
+    from reduset.bandwidth import dominated_column
 
-    dominated = drowned_column(values)
+    dominated = dominated_column(values)
     if dominated is None:
         return []
     wide, narrow, ratio = dominated

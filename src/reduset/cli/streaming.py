@@ -123,7 +123,7 @@ def _first_rows(compressor: StreamCompressor, batches: Batches, request: Compres
     elif isinstance(rule, str) and is_longer:
         notes.append(f"the bandwidth is by the rule {rule!r} {first}")
     if isinstance(getattr(compressor.kernel, "scales", None), str) and is_longer:
-        notes.append(f"the scales of columns are the scales {first}")
+        notes.append(f"the scales of columns are those {first}")
     if request.whiten and n > batches.rows:
         notes.append(f"whitened by the covariance of the first {batches.rows:,} rows")
     return notes

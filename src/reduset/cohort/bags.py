@@ -64,7 +64,7 @@ class BagProjector:
         self._kappa: Array = np.empty(0)
 
     def project(self, span: Span) -> BagEvidence:
-        """Project onto these atoms. Entries of κ for atoms that begin both lists are not computed again."""
+        """Project onto these atoms. Entries of κ are reused for the leading atoms that equal those of the previous span."""
         mean, known = self._mean, len(self._points)
         if not np.array_equal(span.given[:known], self._points):
             known = 0
@@ -175,7 +175,8 @@ def bag_source(bags: Sequence[Floats]) -> BagSource:
 
 def opened_bags(bags: BagsLike, sample: Any) -> Any:
     """A list or mapping of bags with its Dask collections and files opened; other bags unchanged."""
-    if is_dask(bags) and getattr(bags, "ndim", 2) == 3:
+    ndim = getattr(bags, "ndim", 2) if is_dask(bags) else 2
+    if isinstance(ndim, int) and ndim == 3:  # an attribute of a Delayed is a Delayed
         bags = [bags[k] for k in range(len(bags))]
     if is_dask(bags):
         hint = "; sample= needs the table in memory" if sample is not None else ""

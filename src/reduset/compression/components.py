@@ -189,7 +189,7 @@ def group_moments(full: KernelMean, centres: Array, frame: Frame) -> ComponentAr
 
 
 def substitutes(full: KernelMean, frame: Frame, count: int, rng: np.random.Generator) -> tuple[Array, Array]:
-    """Two points for each of about ``count`` cells of rows, and their weights. At most ``2 * count`` rows are their own."""
+    """Two points for each of about ``count`` cells of rows, with weights. At most ``2 * count`` rows are returned unchanged."""
     if full.size <= 2 * count:
         return frame.apply(full.atoms), np.array(full.weights)
     order, starts = leaf_order(full.atoms, frame, max(full.size // count, 2))

@@ -75,7 +75,7 @@ def compress(
 
     Parameters
     ----------
-    data : KernelMean, (n, d) array, frame, `reduset.io.Table`, path, Dask collection or list of delayed partitions
+    data : KernelMean, (n, d) array, frame, `reduset.io.Table`, path or paths, Dask collection or list of delayed partitions
         Files and Dask collections are read in passes, and are never in memory as a whole.
         Channels of FCS files without a transform are put on estimated scales, as by `sketch`.
     kernel : Kernel, number, name or callable k(X, Y)
@@ -371,4 +371,4 @@ def evaluated(full: KernelMean, compression: Compression | None) -> tuple[SmallM
     if compression is not None:
         return compression.mean, compression.certificate
     atoms = full.atoms if in_blocks(full.atoms) else np.array(full.atoms[:])
-    return KernelMean.unchecked(atoms, full.weights, full.kernel), Certificate.of_nothing_lost(full)
+    return KernelMean.unchecked(atoms, full.weights, full.kernel), Certificate.without_error(full)

@@ -63,7 +63,7 @@ class Moved:
 
     @classmethod
     def unmoved(cls, atoms: Array, price: float) -> Moved:
-        """The atoms at their points, if even the fewest steps take too long and no number of steps was given."""
+        """The unmoved atoms, if even the fewest steps would take too long and no number of steps was given."""
         return cls(atoms, f"since a step takes about {price:.1f} s; set the number of steps, such as refine=10", stayed=True)
 
 

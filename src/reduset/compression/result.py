@@ -79,7 +79,7 @@ class Compression:
     remark : Text on the choice of the selector, and on moved atoms.
     groups : (m,) the group of each atom, if groups were compressed separately
     resolved : Resolution, if it was searched for.
-    plan : All decisions, with every default resolved. None for results of streams, Dask collections and shared atoms.
+    plan : All decisions, with every default resolved. None for results of streams and shared atoms.
     notes : How the columns of a table were read and transformed.
     """
 
@@ -98,7 +98,6 @@ class Compression:
     groups: NDArray[Any] | None = None
     _scales: Scales | None = field(default=None, repr=False)
     resolved: Resolution | None = field(default=None, repr=False)
-    _asked: int | None = field(default=None, repr=False)  # the requested number of atoms, if ``dropped`` is not known
     notes: tuple[str, ...] = field(default=(), repr=False)
     plan: Plan | None = field(default=None, repr=False)
 
@@ -272,7 +271,6 @@ def assemble(
     remark: str = "",
     all_shown: bool = False,
     scales: Scales | None = None,
-    asked: int | None = None,
 ) -> Compression:
     """The result for the first ``size`` atoms.
 
@@ -283,7 +281,6 @@ def assemble(
     bounds : Bounds for ``size`` atoms. None computes them from the covering radii, if these are known.
     density_change : Function of the small mean that returns the change of the logarithm of the density.
     all_shown : Whether atoms with weight 0 are kept, because other results have the same atoms.
-    asked : Requested number of atoms, if the rows of redundant atoms are not known.
     """
     with clock.stage("weigh"):
         mean, certificate = prefixes.state(size, bounds)
@@ -304,13 +301,12 @@ def assemble(
         _prefixes=prefixes,
         _selected=selected,
         _scales=scales,
-        _asked=asked,
     )
     return selected.shown_in(result)
 
 
 def result_of(search: SearchResult, rng: np.random.Generator, plan: Plan | None = None) -> Compression:
-    """The result of a search over rows in memory."""
+    """The result of a search over the rows of a mean."""
     target, weighed, prefixes = search.target, search.weighed, search.prefixes
     result = assemble(
         prefixes,

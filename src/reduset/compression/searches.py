@@ -1,11 +1,8 @@
 """Searches for a size, at a given bandwidth or at the scale of the sampling error, and for groups: loops around the stages.
 
     size        this number of atoms
-
     tolerance   the smallest prefix with an error that is certified within it, by doubling
-
     plateau     the first atom that adds at most a proportion of the energy so far (Cruz Cortés & Scott 2017, Section V-B)
-
     none        all atoms of the selector
 
 Each step extends the selection and κ, so a search costs little more than its last step. Atoms that do not nest, and moved atoms,
@@ -103,7 +100,7 @@ def _at_noise(full: KernelMean, plan: Plan, run: Run) -> SearchResult:
 
 
 def noise_bandwidth(mean: KernelMean, tol: float, rng: np.random.Generator) -> float:
-    """The bandwidth at which the sampling error is ``tol``. The grid reaches from 64 median distances to 1/16,384 of one."""
+    """The bandwidth at which the sampling error is ``tol``. The grid reaches from 64 median distances to 1/13,777 of one."""
     kernel = cast(RadialKernel, mean.kernel)
     widths = kernel.width * 2.0 ** np.arange(OCTAVES_COARSER, -OCTAVES_FINER, -1 / STEPS_PER_OCTAVE)
     squares = sum_of_squares(mean.weights)

@@ -176,8 +176,6 @@ def _weights(result: Compression) -> list[str]:
     lines = [f"{sign}, sum {total:.4g} ({described})"]
     if len(result.dropped):
         lines.append(f"{counted(len(result.dropped), f'more {noun(result.mean)}')} omitted as redundant at this bandwidth")
-    if result._asked is not None and result.selected < result._asked:
-        lines.append(f"{result.selected:,} of the {result._asked:,} requested atoms: others are redundant at this bandwidth")
     if result.selected > result.size:
         lines.append(f"{counted(result.selected - result.size, f'more {noun(result.mean)}')} omitted with weight 0")
     return lines

@@ -88,7 +88,7 @@ def cover(
         remaining = traversal.extend(max(limit - len(chosen), 0), squared_radius, display.stage("choosing"))
         nearest, distance = np.full(n, -1, np.int64), np.full(n, np.inf, np.float32)
         if assignments:
-            nearest, distance = traversal.owners(display.stage("nearest"))
+            nearest, distance = traversal.assignments(display.stage("nearest"))
     finally:
         display.close()
     distances = np.sqrt(np.concatenate([np.full(len(chosen), np.inf), traversal.distances]))

@@ -187,7 +187,7 @@ def compare(
         labelled = replace(labelled, codes=labelled.codes[:1])
     with single_threaded_blas():
         logs = log_shares(counts, sizes, design)
-        fits = fit(logs.values, logs.weights, design, labelled, logs.known, logs.chance)
+        fits = fit(logs.values, logs.weights, design, labelled, logs.known, logs.sampling_variance)
     groups = len(design.levels) - 1
     p = p_values(fits, labelled, null, fdr, groups)
     q = q_values(p)
@@ -219,13 +219,13 @@ class LogShares(NamedTuple):
     values : Logarithms of proportions over mean proportions, (n, k).
     weights : Weights with mean 1 for each population, (n, k).
     known : Effective proportion of the degrees of freedom, (k,); 1 if all samples are as informative as the weighted ones.
-    chance : Sampling variance of the values, (n, k).
+    sampling_variance : Sampling variance of the values, (n, k).
     """
 
     values: Array
     weights: Array
     known: Array
-    chance: Array
+    sampling_variance: Array
 
 
 def log_shares(counts: NDArray[Any], sizes: NDArray[np.integer], design: Design) -> LogShares:
@@ -236,15 +236,15 @@ def log_shares(counts: NDArray[Any], sizes: NDArray[np.integer], design: Design)
     for _ in range(ITERATIONS):
         mean = np.maximum((weights * shares).sum(axis=0) / weights.sum(axis=0), 0.5 / n.sum())
         expected = n * mean
-        damping, chance = expected / (expected + 0.5), (1 - mean) / expected
+        damping, sampling_variance = expected / (expected + 0.5), (1 - mean) / expected
         values = np.where(counts.any(axis=0), np.round(np.log((counts + 0.5) / (expected + 0.5)), DIGITS), 0.0)
         scatter, free = _scatter(values, weights, design.nuisance)
         information = free * weights * damping**2
-        between = np.maximum((scatter - (information * chance).sum(axis=0)) / information.sum(axis=0), 0.0)
-        weights = 1 / np.maximum(between + chance, 10.0**-DIGITS)
+        between = np.maximum((scatter - (information * sampling_variance).sum(axis=0)) / information.sum(axis=0), 0.0)
+        weights = 1 / np.maximum(between + sampling_variance, 10.0**-DIGITS)
         weights /= weights.mean(axis=0)
     unweighted, weighted = (free * damping**2).sum(axis=0) / free.sum(axis=0), (weights * damping**2).mean(axis=0)
-    return LogShares(values, weights, np.minimum(unweighted / weighted, 1.0), damping**2 * chance)
+    return LogShares(values, weights, np.minimum(unweighted / weighted, 1.0), damping**2 * sampling_variance)
 
 
 def _scatter(values: Array, weights: Array, nuisance: Array) -> tuple[Array, Array]:
@@ -283,12 +283,12 @@ def fit(
     design: Design,
     labelled: Relabellings,
     known: Array | float = 1.0,
-    chance: Array | float = 0.0,
+    sampling_variance: Array | float = 0.0,
 ) -> Fits:
     """Fit the model to every column of values, (n, k), with weights of the same shape or none.
 
     ``known`` is the effective proportion of the degrees of freedom of a column. It is below 1 if some samples have little
-    information. ``chance`` is the sampling variance of each value, (n, k).
+    information. ``sampling_variance`` is the sampling variance of each value, (n, k).
     """
     X, k = labelled.indicators(len(design.levels)), values.shape[1]
     p, B = len(X), X.shape[1]
@@ -296,7 +296,9 @@ def fit(
     effects, spreads = np.empty((p, k)), np.empty((p, k))
     known = np.broadcast_to(known, k)
     freedom = known * design.freedom
-    least = np.broadcast_to(chance if weights is None else weights * chance, values.shape).mean(axis=0) / known
+    least = (
+        np.broadcast_to(sampling_variance if weights is None else weights * sampling_variance, values.shape).mean(axis=0) / known
+    )
     shared = _Projection.of(np.ones(len(values)), design, X) if weights is None else None
     step = COLUMNS if weights is None else 1  # columns of the same weights
     for first in range(0, k, step):

@@ -7,8 +7,8 @@
    thousand atoms are first grouped by a sketch of the atoms. Sample-specific clusters are joined with a population.
 
 Names. A marker is high or low in a population if three quarters of its cells lie above or below the border of the marker. The
-border separates two classes by the largest variance between them (Otsu 1979). A name has the smallest number of signs that
-distinguish the population from all others. Up to three in all, the markers follow in which it is high and which separate it best:
+border separates two classes by the largest variance between them (Otsu 1979). A name consists of a few signs that distinguish the
+population from all others. If there are fewer than three, markers are added in which the population is high and which separate it:
 "CD3+ CD4+ CD8−".
 
 Cost: the sketch, O(n·m·d) at most, about ten thousand dips on a few lines each, and one pass for medians.
@@ -38,9 +38,8 @@ COVERAGE = 0.3  # of the atoms are farthest-first cells, so that rare population
 MAX_ATOMS, CELLS_PER_ATOM, MIN_ATOMS = 1000, 50, 20  # by default
 MAX_GROUPS = 1000  # of atoms before merging
 DIP = 0.5
-FULL_WEIGHT_SHARE = (
-    0.1  # of the median sample size; smaller samples have less weight, so that fifty cells count less than a million
-)
+# Smaller samples have less weight, so that fifty cells count less than a million.
+FULL_WEIGHT_SHARE = 0.1  # of the median sample size
 MAX_SAMPLED_CELLS = 200_000  # for borders and medians
 MAX_MARKERS = 2000  # that define populations; a (d, d) covariance is kept for every group of cells
 TAIL_PERCENTS = (0.1, 2.5)

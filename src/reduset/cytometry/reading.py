@@ -2,7 +2,7 @@
 
 The channels of all files are read first, which determines markers and samples. Then each file is read, cleaned and gated while the
 next one is being read. The cells of all samples are in one array in single precision, 4·n·d bytes. Scales are the same in all
-samples. They are given by name, or estimated at the end from all samples together. They are applied in the same memory, so that no
+samples. They are given by name, or estimated at the end from all samples together. They are applied in place, so that no
 file is read twice. O(n·C).
 """
 
@@ -343,7 +343,7 @@ def _scales(
 def put_on_scales(
     cells: NDArray[np.float32], scales: Sequence[Transform | None], path: str, markers: Sequence[str], rows: Any
 ) -> None:
-    """Transform the events of one file in the same memory; ``rows`` are their numbers in the file, for messages."""
+    """Transform the events of one file in place; ``rows`` are their numbers in the file, for messages."""
 
     def put(start: int) -> None:
         block = cells[start : start + BLOCK]

@@ -218,9 +218,9 @@ def _witness_section(shown: StudyFigure) -> Markup:
         axes = (("across", "Horizontal axis", pair[0]), ("up", "Vertical axis", pair[1]))
         boxes += [choice(name, title, markers, marker, MAX_OPTION_LENGTH) for name, title, marker in axes]
     rate = f"at a false discovery rate of {percent(shown.study.fdr)}"
-    text = f"The proportion of no small group of cells differs significantly, {rate}"
+    text = f"No small group of cells differs significantly in its proportion, {rate}"
     if found:
-        text = f"The proportions of {count(found)} of {count(len(shown.witness.weights))} small groups of cells differ, {rate}"
+        text = f"{count(found)} of {count(len(shown.witness.weights))} small groups of cells differ in their proportion, {rate}"
     return markup(
         file("study-witness.html"),
         told=f"{text}. Red is a larger proportion than in {levels[0]}, blue a smaller one. Populations are not used here.",

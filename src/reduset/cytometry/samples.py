@@ -8,7 +8,7 @@ recognised by their suffix or first bytes. If a folder has none, its subfolders 
 files of one other format, such as CSV or Parquet, one per sample.
 
 A table of samples for files is CATALYST's. Its columns are `file_name`, `sample_id`, `condition`, `patient_id` and others, all as
-text. A file is found by its name, with or without folder and suffix. Upper and lower case are equal if only one file matches.
+text. A file is found by its name, with or without folder and suffix. Case is ignored if only one file matches then.
 Without a table each file is a sample.
 """
 

@@ -196,7 +196,7 @@ class CohortStudy(BaseEstimator):
         cells = np.concatenate([sample[:: min(step, len(sample))] for sample in samples.cells])
         if self.scales is not None:
             return bandwidth.column_scales(cells, rule=_validate.one_of(self.scales, "scales", bandwidth.SCALES))
-        drowned = bandwidth.drowned_column(cells[:, defining]) if self.kernel is None else None
+        drowned = bandwidth.dominated_column(cells[:, defining]) if self.kernel is None else None
         if drowned is not None:
             wide, narrow = (samples.markers[defining[position]] for position in drowned[:2])
             warn(

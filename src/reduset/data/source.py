@@ -43,7 +43,7 @@ def opened(data: Any, weight_column: str | None = None) -> Any:
     """
     if in_blocks(data):
         return data
-    if isinstance(data, str | os.PathLike):
+    if has_paths(data):
         return FileRows(open_files(data, transform="auto", weight_column=weight_column))
     if isinstance(data, TableFiles):
         return FileRows(data)
@@ -70,6 +70,12 @@ def row_weights(data: Any, rows: Any, sample_weight: Any) -> Any:
 
         return gathered(sample_weight)
     return sample_weight
+
+
+def has_paths(data: Any) -> bool:
+    """Whether it is a path, or a list of paths."""
+    paths = data if isinstance(data, list | tuple) and data else [data]
+    return all(isinstance(path, str | os.PathLike) for path in paths)
 
 
 def is_dask(data: Any) -> bool:

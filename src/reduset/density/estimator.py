@@ -202,7 +202,7 @@ class SparseKernelDensity(BaseEstimator):
         self._leaves, self.log_error_ = fit_leaves(full, kernel, LOG_TOL if self.log_tol is None else self.log_tol, max_size, rng)
         self.mean_: SmallMean = self._leaves.mean
         merged = self.log_error_ != EXACT and self.mean_.size < np.count_nonzero(full.weights)
-        self.certificate_ = certificate_between(full, self.mean_, kernel, rng) if merged else Certificate.of_nothing_lost(full)
+        self.certificate_ = certificate_between(full, self.mean_, kernel, rng) if merged else Certificate.without_error(full)
 
     def _fit_compressed(self, full: KernelMean, request: AtomRequest, rng: np.random.Generator) -> None:
         self.compression_ = self._compressed(full, request, rng)

@@ -36,7 +36,7 @@ class LogError(NamedTuple):
 
     @classmethod
     def of(cls, approximate: Array, exact: Array) -> LogError:
-        """The error of log densities (q,); infinite if only one of the two is infinite or NaN."""
+        """The error of log densities (q,): 0 where both are equal, infinite where they differ and one is infinite or NaN."""
         if len(approximate) == 0:
             return cls(np.nan, np.nan, np.nan)
         with np.errstate(invalid="ignore"):

@@ -29,7 +29,7 @@ def merge_rows(full: KernelMean, kernel: RadialKernel, side: float, max_cells: f
     """
     present = np.flatnonzero(full.weights)
     points = full.atoms if len(present) == full.size else rows_of(full.atoms, present)
-    low = np.asarray(points.min(axis=0), np.float64)  # an origin that repeated rows do not change and shifts move with the data
+    low = np.asarray(points.min(axis=0), np.float64)  # unchanged by repeated rows, and shifted with the data
     weights = full.weights if len(present) == full.size else full.weights[present]
     cells = _cells_of(points, weights, low, kernel.plain_frame(points).matrix, side, max_cells)
     if len(cells.weights) > max_cells:

@@ -18,7 +18,7 @@ from scipy.special import ndtr
 from reduset._engine import LabelSums, column_of, device_of, to_device_of
 from reduset._types import Array, Floats
 
-MAX_LISTED = 64  # columns of at most this number of values are cut at their values
+MAX_DISTINCT = 64  # columns with at most this number of distinct values are cut at these values
 INNER = np.linspace(0.02, 0.98, 97)
 OUTER = np.array([0.0005, 0.001, 0.0025, 0.005, 0.01])
 CUTS = np.concatenate([OUTER, INNER, 1 - OUTER[::-1]])
@@ -41,7 +41,7 @@ class ColumnBins:
         for k in range(rows.shape[1]):
             column = np.sort(rows[:, k].astype(np.float64))
             values, counts = np.unique(column, return_counts=True)
-            listed.append(len(values) <= MAX_LISTED and bool((counts >= fewest).any()))
+            listed.append(len(values) <= MAX_DISTINCT and bool((counts >= fewest).any()))
             edges.append(values[counts >= fewest] if listed[-1] else _cuts(column, fewest))
         return cls(tuple(edges), tuple(listed))
 

@@ -59,7 +59,7 @@ class DriftTest(BaseEstimator):
         Significance level: p-values up to this level count as drift.
     keep_rows : bool
         False keeps no row of the reference. All stored numbers (centres of clusters, sums, edges of bins) then summarise at least
-        ten rows each. This is not anonymous, but reveals no single row. P-values for less than about 200 new rows are less exact.
+        ten rows each. This is not anonymous, but reveals no single row. P-values for fewer than about 200 new rows are less exact.
     statistics : None, or names of statistics
         None uses all registered statistics. "kernel" uses distances of kernel means at several scales. "columns" uses the largest
         shift and spread of a single column (up to 100 columns).

@@ -1,10 +1,10 @@
 """DriftMonitor: watch rows as they arrive, and raise an alarm when their distribution has changed.
 
-The mean of the last w rows is compared with the mean of the reference at every scale. Windows have from 8 rows, to detect a jump,
-to about a thousand rows, to detect a slow trend. The statistic is one quadratic form that combines the kernel statistics of the
-test, each divided by its standard deviation. The threshold is calibrated so that without drift the first alarm comes after ``ert``
-rows on average (`run_length`). A row costs its kernel values at the atoms and O(p). The memory is proportional to the longest
-window.
+The mean of the last w rows is compared with the mean of the reference at every scale. By default, windows have 8 to 2,048 rows.
+Short windows detect a jump, long windows a slow trend. The statistic is one quadratic form that combines the kernel statistics of
+the test, each divided by its standard deviation. The threshold is calibrated so that without drift the first alarm comes after
+``ert`` rows on average (`run_length`). A row costs its kernel values at the atoms and O(p). The memory is proportional to the
+longest window.
 """
 
 from __future__ import annotations

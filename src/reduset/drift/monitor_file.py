@@ -70,7 +70,7 @@ def _monitor(values: dict[str, Any]) -> tuple[WatchRule, WatchState, dict[str, A
     if len(values["ring"]) <= windows[-1] or (early is not None and len(early) > DEPENDENCE_ROWS):
         raise ValueError("ring must be longer than the longest window, and early at most as long as the rows that are examined")
     if len(values["history_rows"]) > HISTORY_POINTS or (values["alarmed_at"] is not None and values["since"] is None):
-        raise ValueError(f"history must have at most {HISTORY_POINTS:,} points, and an alarm must have a since")
+        raise ValueError(f"history must have at most {HISTORY_POINTS:,} points, and alarmed_at needs since")
     rule = WatchRule(
         reference,
         thresholds=Thresholds(values["centres"], values["factors"], values["level"]),

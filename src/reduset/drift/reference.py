@@ -130,7 +130,8 @@ class StoredReference:
     covariance : (p, p) covariance of the coordinates of a single row.
     rows : Number of rows of the mean; the effective number for weighted rows.
     cells, shares : Sums by cell, and proportions of the bins of each column. ``cells.rows`` is their effective sample size.
-    sample : (s, d) uniform random sample of the rows; (0, d) if none is kept.
+    sample : (s, d) random rows, drawn in proportion to their weights; for a compression, from its atoms or components. (0, d) if
+        none is kept.
     names, named : Names of the columns, and whether they are the user's names.
     n_samples : Number of all rows of the reference.
     errors : (S,) bound on the error of the mean at each scale for a compression; otherwise 0.
@@ -155,8 +156,8 @@ class StoredReference:
         space = FeatureSpace.of(sample.rows[order], size, scales, rng, 1 if keep_rows else GROUP_ROWS)
         if not keep_rows and sample.size < MIN_PRIVATE:
             raise ValueError(
-                f"keep_rows=False needs a reference of at least {MIN_PRIVATE:,} rows, because every stored number summarises ten "
-                f"rows, got {sample.size:,}; set keep_rows=True or pass more rows"
+                f"keep_rows=False needs a reference of at least {MIN_PRIVATE:,} rows, because every stored number summarises at "
+                f"least {GROUP_ROWS} rows, got {sample.size:,}; set keep_rows=True or pass more rows"
             )
         others = np.ones(sample.size, np.bool_)
         others[order] = False

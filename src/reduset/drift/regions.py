@@ -208,7 +208,7 @@ def _examples(index: Any, distance: Any, m: int) -> Indices:
 def changed_regions(
     features: FeatureMap, before: Cells, after: Cells, names: tuple[str, ...], alpha: float, rng: np.random.Generator
 ) -> list[Region]:
-    """The regions that changed significantly, by p-value. The level ``alpha`` holds for all regions together."""
+    """The regions that changed significantly, in the order of detection. The level ``alpha`` holds for all regions together."""
     members = _tree(features)
     pooled, all_rows = _pooled_shares(before, after), before.rows + after.rows
     spread = _mean_and_deviation(before, after)

@@ -38,9 +38,9 @@ class DriftResult:
     distance : float
         The maximum mean discrepancy (MMD) at the median distance of the rows. Kernel functions of single rows have norm 1, so that
         it lies between 0 and √2.
-    chance : float
+    null_quantile : float
         The 95 % quantile of the distance under the null hypothesis.
-    without_noise : float
+    bias_corrected : float
         The bias-corrected distance.
     interval : (low, high)
         A 95 % confidence interval for the distance of the two distributions.
@@ -56,8 +56,8 @@ class DriftResult:
     alpha: float
     statistic: float
     distance: float
-    chance: float
-    without_noise: float
+    null_quantile: float
+    bias_corrected: float
     interval: tuple[float, float]
     effect_size: float
     n_reference: float
@@ -83,16 +83,16 @@ class DriftResult:
         ends = [float(np.sqrt(max(square - noise + sign * 1.96 * error, 0.0))) for sign in (-1, 1)]
         n, count = comparison.rows
         scatter = noise / (1 / n + 1 / count)
-        without_noise = float(np.sqrt(max(square - noise, 0.0)))
+        bias_corrected = float(np.sqrt(max(square - noise, 0.0)))
         return cls(
             p_value,
             alpha,
             float(1 / (joint.weights / p_values).sum()),
             float(np.sqrt(square)),
             float(np.sqrt(np.quantile(np.square(comparison.drawn[:, part]).sum(axis=1), 0.95))),
-            without_noise,
+            bias_corrected,
             (ends[0], ends[1]),
-            without_noise / float(np.sqrt(max(scatter, 1e-300))),
+            bias_corrected / float(np.sqrt(max(scatter, 1e-300))),
             comparison.n_reference,
             count,
             comparison.exact,
@@ -106,7 +106,7 @@ class DriftResult:
         return self.p_value <= self.alpha
 
     def where(self, alpha: float | None = None) -> list[Region]:
-        """Regions that gained or lost rows, by p-value. The level holds for all regions together."""
+        """Regions that gained or lost rows, in the order of detection. The level holds for all regions together."""
         level = self.alpha if alpha is None else _validate.between(alpha, "alpha", 0, 1)
         computed: dict[float, list[Region]] = self.__dict__.setdefault("_regions", {})
         if level not in computed:

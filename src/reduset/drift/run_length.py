@@ -1,6 +1,6 @@
 """The threshold of a monitor, calibrated so that without drift the first alarm comes after ``ert`` rows on average.
 
-Streams without drift are simulated: rows are drawn with replacement from the uniform random sample of the reference, and watched
+Streams without drift are simulated: rows are drawn with replacement from the random sample of the reference, and watched
 like real streams. Each stream has a random error of the reference's mean, with the covariance of the true error. Statistics of all
 windows are transformed to one scale. Their mean becomes 0, and the level that one evaluation in ``ert`` exceeds becomes 1. The
 threshold for the largest statistic is the level at which

@@ -17,8 +17,8 @@ interval contains all s with ℓ within c of the maximum.
 
 Alarms coincide with favourable noise, and u is estimated from few rows. Therefore c is simulated. Streams change to rows like the
 observed rows and are watched until an alarm. The 95 % quantile of the difference between the largest ℓ and ℓ at the true s is c. If
-only some of the rows changed, the first rows after the change may look unchanged, and the
-interval begins too late more often. O(rows·p) time, and the same for each simulated stream.
+only some of the rows changed, the first rows after the change may look unchanged, and the interval begins too late more often.
+O(rows·p) time, and the same for each simulated stream.
 """
 
 from __future__ import annotations

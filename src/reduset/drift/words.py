@@ -37,7 +37,7 @@ def describe(result: DriftResult) -> Description:
         for region in result.where()
     ]
     test = ("p_value", "alpha", "drift", "statistic", "exact")
-    distance = ("distance", "chance", "without_noise", "interval", "effect_size", "n_reference", "n_samples")
+    distance = ("distance", "null_quantile", "bias_corrected", "interval", "effect_size", "n_reference", "n_samples")
     test_facts, distance_facts = ({name: getattr(result, name) for name in names} for names in (test, distance))
     detectable = {"share": result.detectable_share, "shift": result.detectable_shift}
     return Description(
@@ -84,10 +84,10 @@ def p_value(result: DriftResult, short: bool = False) -> str:
 def apart(result: DriftResult) -> str:
     """The distance with its 95 % quantile under the null hypothesis, bias-corrected, and with its interval."""
     distance, (low, high) = result.distance, result.interval
-    text = f"{distance:.2g} (95 % quantile without drift: {result.chance:.2g}; range 0 to {MAX_DISTANCE:.2f})"
-    if result.drift and distance <= result.chance:
+    text = f"{distance:.2g} (95 % quantile without drift: {result.null_quantile:.2g}; range 0 to {MAX_DISTANCE:.2f})"
+    if result.drift and distance <= result.null_quantile:
         return f"{text}; not significant at this bandwidth, another statistic detects the drift"
-    return f"{text}; bias-corrected {result.without_noise:.2g} (95 % CI {low:.2g}-{high:.2g})"
+    return f"{text}; bias-corrected {result.bias_corrected:.2g} (95 % CI {low:.2g}-{high:.2g})"
 
 
 def listed_columns(columns: Sequence[ColumnChange], alpha: float, drift: bool) -> str:
@@ -162,6 +162,6 @@ def named(name: str, longest: int = NAME_LENGTH) -> str:
     return text if len(text) <= longest else f"{text[: longest - 1 - last]}…{text[-last:]}"
 
 
-def distances_by_chance(result: DriftResult) -> Array:
+def null_distances(result: DriftResult) -> Array:
     """(B,) distances drawn under the null hypothesis."""
     return np.asarray(np.linalg.norm(result.comparison.drawn[:, result.comparison.features.median_part], axis=1))

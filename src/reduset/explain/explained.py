@@ -77,7 +77,7 @@ class Background:
         return legacy.DenseData(np.array(values), list(self.columns), None, self.weights.copy())
 
     def base_change(self, model: Predictor, X: PointsLike, sample_weight: WeightsLike = None) -> Any:
-        """The change of the base value, the mean output of the model, compared with all rows. It is exact, by n + m predictions.
+        """The change of the base value (mean output of the model) compared with all rows. It is exact, from n + m predictions.
 
         Parameters
         ----------

@@ -263,7 +263,7 @@ class Embedding(ClassNamePrefixFeaturesOutMixin, BagTransformer):
 
     @abstractmethod
     def _fill(self, bags: list[WeightedBag], first: int, last: int, out: Array) -> None:
-        """Write the vectors of bags ``first`` to ``last`` to zeros. The bags are in the coordinates of ``_in_coordinates``."""
+        """Write the vectors of bags ``first`` to ``last`` (excluded), in the coordinates of ``_in_coordinates``, to ``out``."""
 
     def _in_coordinates(self, names: list[Any], bags: list[WeightedBag]) -> list[WeightedBag]:
         """The bags in the coordinates of ``_fill``."""

@@ -205,7 +205,7 @@ class RadialKernel(Kernel):
     def _tail(self, t: Array) -> Array:
         """The integral of φ, a density with bandwidth 1, beyond t ≥ 0 in one dimension; along each axis if φ is a product."""
 
-    def scale_law(self, dimension: int) -> ScaleMixture | None:
+    def scale_mixture(self, dimension: int) -> ScaleMixture | None:
         """φ as a scale mixture of normal distributions; None if it is a product over columns."""
         return None
 

@@ -1,7 +1,7 @@
 """Integrals of a kernel mean over boxes with sides along the axes, with the kernel as a density.
 
 In one column every kernel has a tail in closed form. In several columns the Gaussian and the city-block Laplacian are products over
-columns. The other kernels are scale mixtures of normal distributions (`scale_law`), and each of these is a product. With a full
+columns. The other kernels are scale mixtures of normal distributions (`scale_mixture`), and each of these is a product. With a full
 covariance there is no product. Two columns are then integrated by Owen's function and more columns by lattice rules, with an
 estimated error (`_engine.boxes`).
 """
@@ -25,7 +25,7 @@ def boxes_of(kernel: Kernel, points: Floats, weights: Array, low: Array, high: A
     kernel.density_log_peak(d)  # raises `ValueError` if φ is not a density
     shape, scales = kernel.covariance, kernel.column_units
     is_oblique = np.ndim(shape) == 2 and np.count_nonzero(shape) > np.count_nonzero(np.diagonal(shape))
-    mixture = kernel.scale_law(d)
+    mixture = kernel.scale_mixture(d)
     if not is_oblique:
         units = kernel.width if scales is None else kernel.width * scales
         if mixture is None:

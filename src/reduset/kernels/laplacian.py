@@ -64,7 +64,7 @@ class Laplacian(RadialKernel):
     def _tail(self, t: Array) -> Array:
         return 0.5 * np.exp(-t)
 
-    def scale_law(self, dimension: int) -> ScaleMixture | None:
+    def scale_mixture(self, dimension: int) -> ScaleMixture | None:
         return None if self._in_cityblock or dimension == 1 else ScaleMixture((dimension + 1) / 2, 0.5, float(np.sqrt(2.0)))
 
     def _noise(self, count: int, dimension: int, rng: np.random.Generator) -> Array:

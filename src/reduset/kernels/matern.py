@@ -74,7 +74,7 @@ class Matern(RadialKernel):
         s = np.minimum(self._stretch * t, 1e3)  # exp underflows there
         return np.exp(-s) * ((2 + s) / 4 if self.smoothness == 1.5 else (8 + 5 * s + s**2) / 16)
 
-    def scale_law(self, dimension: int) -> ScaleMixture | None:
+    def scale_mixture(self, dimension: int) -> ScaleMixture | None:
         return None if dimension == 1 else ScaleMixture(self.smoothness + dimension / 2, 0.5, float(np.sqrt(2.0)) / self._stretch)
 
     def _noise(self, count: int, dimension: int, rng: np.random.Generator) -> Array:

@@ -87,7 +87,7 @@ class Student(RadialKernel):
         far = np.square(np.minimum(t, 1e150))
         return np.asarray(0.5 * special.betainc(self._power(1) - 0.5, 0.5, 1 / (1 + far)))
 
-    def scale_law(self, dimension: int) -> ScaleMixture | None:
+    def scale_mixture(self, dimension: int) -> ScaleMixture | None:
         return None if dimension == 1 else ScaleMixture(self._power(dimension) - dimension / 2, -0.5, float(np.sqrt(0.5)))
 
     def _noise(self, count: int, dimension: int, rng: np.random.Generator) -> Array:

@@ -367,11 +367,11 @@ class Mixture(LinearCombination):
         else:
             cross = self.covariances[:, known][:, :, other]
             solved = np.linalg.solve(known_part.covariances, np.concatenate([cross, differences[:, :, None]], axis=2))
-            slope, whitened = solved[:, :, :-1], solved[:, :, -1]
+            slope, solved_differences = solved[:, :, :-1], solved[:, :, -1]
             means = self.means[:, other] + np.einsum("mbo,mb->mo", slope, differences)
             covariances = self.covariances[:, other][:, :, other] - cross.transpose(0, 2, 1) @ slope
             covariances = (covariances + covariances.transpose(0, 2, 1)) / 2
-            exponents = 0.5 * np.einsum("mb,mb->m", differences, whitened)
+            exponents = 0.5 * np.einsum("mb,mb->m", differences, solved_differences)
         exponents -= log_peaks(known_part.covariances, len(known))
         return Mixture(weights_where(self.weights, exponents), means, covariances)
 

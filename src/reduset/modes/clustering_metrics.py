@@ -28,7 +28,7 @@ def discrepancy_index(ends: PointsLike, others: PointsLike, radius: float) -> fl
     ends, others : (n, d)
         Limits of the same points, from two methods.
     radius : float
-        Largest distance between two equal limits. The paper uses three bandwidths.
+        Limits at most this far apart count as equal. The paper uses three bandwidths.
 
     Examples
     --------

@@ -174,7 +174,7 @@ class SparseMeanShift(ClusterMixin, BaseEstimator):
         return self
 
     def _points(self, X: PointsLike, reset: bool = True) -> Floats:
-        """The validated rows. Arrays on a GPU stay on the GPU if mean shift supports the other options on it."""
+        """The validated rows. Arrays on a GPU stay there; ``via="mixture"`` and ``finish=True`` need main memory."""
         _validate.one_of(self.via, "via", ("atoms", "mixture"))
         if on_device(X) and (self.via != "atoms" or self.finish):
             raise TypeError("an array X on a GPU needs via='atoms' and finish=False; set these, or move X to the CPU")
@@ -214,7 +214,7 @@ class SparseMeanShift(ClusterMixin, BaseEstimator):
             raise ValueError(f"plateau={self.plateau!r} needs via='atoms'; use tol, size or radius for a mixture")
         if request.size is not None and request.size >= full.size:
             copy = KernelMean(np.array(full.atoms), full.weights, full.kernel)  # The caller may change X.
-            return Mixture.from_mean(copy), Certificate.of_nothing_lost(full)
+            return Mixture.from_mean(copy), Certificate.without_error(full)
         max_size = request.most(full.size)
         goals = {name: getattr(self, name) for name in ("tol", "size", "radius") if getattr(self, name) is not None}
         if request.tol is not None:

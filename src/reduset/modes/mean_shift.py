@@ -252,8 +252,8 @@ def mean_shift(
     density: KernelMean | Mixture | AscentDensity,
     starts: Floats,
     max_steps: int = MAX_STEPS,
-    meet: float = MERGE_DISTANCE,
-    rest: float = MIN_STEP,
+    merge_distance: float = MERGE_DISTANCE,
+    min_step: float = MIN_STEP,
     report: Report | None = None,
 ) -> Ascent:
     """Run mean shift from every start.
@@ -266,29 +266,31 @@ def mean_shift(
         Start points. If they are on a GPU, ``assignments`` of the result is on it too.
     max_steps : int
         Maximum number of steps of each point.
-    meet : float
-        Distance in bandwidths. Trajectories this close continue as one. With ``meet=0``, all trajectories stay separate.
-    rest : float
+    merge_distance : float
+        Distance in bandwidths. Trajectories this close continue as one. With ``merge_distance=0``, all trajectories stay separate.
+    min_step : float
         Shortest step, in bandwidths. A shorter step ends a trajectory.
     report : function, optional
     """
     with device_of(starts):
-        return _ascend(as_ascent(density), starts, max_steps, meet, rest, report)
+        return _ascend(as_ascent(density), starts, max_steps, merge_distance, min_step, report)
 
 
-def _ascend(surface: AscentDensity, starts: Floats, max_steps: int, meet: float, rest: float, report: Report | None) -> Ascent:
+def _ascend(
+    surface: AscentDensity, starts: Floats, max_steps: int, merge_distance: float, min_step: float, report: Report | None
+) -> Ascent:
     points = starts.values.astype(np.float64) if isinstance(starts, DevicePoints) else np.array(starts, np.float64)
     leader = array_module(points).arange(len(points))  # The point that each point follows: itself, or a point close to it.
     moving = array_module(points).arange(len(points))
     steps = 0
     while steps < max_steps and len(moving):
-        if meet > 0:
-            first, cell = cells(surface.frame.apply(points[moving]), meet)
+        if merge_distance > 0:
+            first, cell = cells(surface.frame.apply(points[moving]), merge_distance)
             leader[moving] = moving[first[cell]]
             moving = moving[first]
         points[moving], height, length = surface.step(points[moving])
         steps += 1
-        continuing = length > rest
+        continuing = length > min_step
         # Sort by density. Of points that meet, the highest continues. A lower point would move the others back.
         moving = moving[continuing][np.argsort(-height[continuing], kind="stable")]
         if report is not None:
@@ -335,7 +337,7 @@ def find_modes(
     nudge = np.random.default_rng(0).standard_normal(modes.shape)
     nudge = to_data(nudge * (NUDGE_LENGTH / np.linalg.norm(nudge, axis=1, keepdims=True)), surface.frame.matrix)
     nudged = np.concatenate([modes + nudge, modes - nudge])
-    ends = mean_shift(surface, nudged, max_steps, meet=0.0, rest=MIN_NUDGED_STEP).ends.reshape(2, count, -1)
+    ends = mean_shift(surface, nudged, max_steps, merge_distance=0.0, min_step=MIN_NUDGED_STEP).ends.reshape(2, count, -1)
     distance = np.linalg.norm(surface.frame.apply(ends) - surface.frame.apply(modes), axis=2)
     saddles = np.flatnonzero(distance.min(axis=0) > radius)
     higher = surface.log_density(ends.reshape(2 * count, -1)).reshape(2, count).argmax(axis=0)

@@ -123,7 +123,8 @@ def segment(
         Grey, RGB or RGBA image. Integers use the range of their type. Floats stay unchanged. Transparent pixels count by their
         colour.
     bandwidth : float, str or None
-        Bandwidth of the density. Its unit is the range of integer colours. By default, it is also the longer side of the image.
+        Bandwidth of the density. One unit is the full range of integer colours and, with ``spatial=1``, the longer side of the
+        image.
     spatial : float
         Weight of the position: the length of the longer side, in the same unit. With ``spatial=0``, only the colours count.
     min_size : int

@@ -11,7 +11,7 @@ the means and the classifier. Otherwise the ratios would be overconfident. For a
 increases the error. Its posteriors are therefore used unchanged (Saerens, Latinne & Decaestecker 2002), unless the regression
 increases the cross-validated likelihood of the labels by more than two standard errors.
 
-O(n·k²) per evaluation, with some hundred evaluations, on at most 16,384 rows from `cross_fit`.
+O(n·k²) per evaluation, with several hundred evaluations, on at most 16,384 rows from `cross_fit`.
 """
 
 from __future__ import annotations

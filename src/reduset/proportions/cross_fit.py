@@ -37,14 +37,10 @@ def cross_fitted(
     kept = numbered.sample(ROWS, rng).points[:, 0].astype(np.int64)
     sample = data.part(kept)
     smallest = int(np.bincount(data.codes, minlength=data.classes).min())
-    if isinstance(means, FullClassMeans):
-        return (
-            sample,
-            kept,
-            means.discriminants(means.leave_one_out_values()[kept] if smallest > 1 else means.values(sample.points)),
-        )
     if smallest < 2:
         return sample, kept, means.discriminants(means.values(sample.points))
+    if isinstance(means, FullClassMeans):
+        return sample, kept, means.discriminants(means.leave_one_out_values()[kept])
     fold = np.empty(len(data.codes), np.int64)
     # One random order serves all classes, so their order has no effect. The covariance uses the first rows.
     order = rng.permutation(len(fold))

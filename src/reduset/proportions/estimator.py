@@ -297,8 +297,9 @@ class ClassProportions(BaseEstimator):
             if result is None:
                 smallest = self.classes_[int(np.argmin(np.bincount(data.codes)))]
                 warn(
-                    f"class {smallest!s} has a single row, so none can be held out for a search: the default bandwidth of the "
-                    "kernel is used; set kernel=Gaussian(bandwidth) and ridge to choose them"
+                    f"class {smallest!s} has a single row, so none can be held out for a search: the bandwidth of the kernel is "
+                    f"used as it is{'' if self.norm == 'kernel' else f', and ridge={FALLBACK_RIDGE:g} if none is set'}; set "
+                    "kernel=Gaussian(bandwidth) and ridge to choose them"
                 )
         if result is None:
             ridge = None if self.norm == "kernel" else FALLBACK_RIDGE if self.ridge is None else float(self.ridge)

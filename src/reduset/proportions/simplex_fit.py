@@ -71,7 +71,7 @@ class SimplexFit:
 
     @cached_property
     def inverse(self) -> Array:
-        """D, (k, k), the derivative of π̃ by b. Its rows sum to 0."""
+        """D, (k, k), the derivative of π̃ with respect to b. Its rows sum to 0."""
         values, _, floor = self._spectrum
         return np.asarray((self._differences / values[values > floor]) @ self._differences.T)
 

@@ -98,7 +98,7 @@ def _cards(model: Model, path: PathFigure) -> list[words.Card]:
     n, m = model.n_samples, model.size
     has_bound = path.bound is not None and path.bound < 1
     return [
-        words.kept(n, m, model.piece),
+        words.kept(n, m, model.piece, m - int(np.count_nonzero(model.mean.weights))),
         words.lost(model.certificate, piece=model.piece, near=model.near_median),
         words.promised(path) if has_bound or model.resolved is None else words.finest(model.resolved, m),
         words.random_rows(path, n, model.total is None),
@@ -236,7 +236,7 @@ def error_by_bandwidth(shown: ProfileFigure, n: int, kind: str = "") -> Markup:
 
 
 def profile_data(shown: Sequence[ProfileFigure], steps: Sequence[int]) -> dict[str, Any]:
-    """The error at every scale of several sizes, for scripts, and the size of curve step of the slider."""
+    """The error at every scale of several sizes, for scripts, and the size for each step of the slider."""
     return {
         "bandwidths": finite(shown[-1].bandwidths),
         "noise": finite(shown[-1].noise),

@@ -13,8 +13,8 @@ const largest = Math.max(...cells.before, ...cells.after) || 1;
 const line = (x, dash, hue) => ({ type: "line", x0: x, x1: x, y0: 0, y1: 1, yref: "paper", line: { color: colour(hue), width: 2, dash } });
 const note = (x, y, text, anchor, hue) => ({ x, y, yref: "paper", text, showarrow: false, xanchor: anchor, yanchor: "top", font: { color: colour(hue), size: 12 }, bgcolor: colour("card"), borderpad: 2 });
 
-function chanceFigure() {
-  const { starts, width, shares, seen, usual } = data.chance;
+function nullFigure() {
+  const { starts, width, shares, seen, usual } = data.null;
   const end = Math.max(starts.at(-1) + width, 1.06 * seen, 1.45 * usual); // space for the label on the right of the line
   const side = (x) => (x > 0.6 * end ? "right" : "left");
   const gap = (x) => x + (side(x) === "left" ? 0.008 : -0.008) * end;
@@ -148,7 +148,7 @@ function columnFigure(column) {
   };
 }
 
-figure("chance", chanceFigure);
+figure("null", nullFigure);
 figure("looks", looksFigure);
 figure("map", mapFigure);
 columnFigures("column", data.columns.length, (k) => columnFigure(data.columns[k]));

@@ -86,7 +86,7 @@ def write_drift(path: _archive.Path_, result: DriftResult, *, about: Mapping[str
         about=about,
         settings={
             "Level": percent(result.alpha),
-            "Resamples under the null hypothesis": count(len(shown.by_chance)),
+            "Resamples under the null hypothesis": count(len(shown.null_distances)),
             "By permutation": result.exact,
         },
         data={"drift": result.drift},
@@ -106,7 +106,7 @@ def _cards(shown: DriftFigure) -> list[Card]:
         power = Card("Detectable", percent(proportion), f"The smallest outlier group that is detected with 80 % power{shifted}.")
     return [
         Card("p-value", p_told(result.p_value), f"The significance level is {result.alpha:.2g}."),
-        Card("Distance", f"{shown.seen:.2g}", f"95 % quantile without drift: {result.chance:.2g}; range 0 to 1.41."),
+        Card("Distance", f"{shown.seen:.2g}", f"95 % quantile without drift: {result.null_quantile:.2g}; range 0 to 1.41."),
         Card(
             "Columns changed",
             f"{len(changed)} of {len(shown.names)}",
@@ -128,24 +128,22 @@ def _meaning(result: DriftResult) -> str:
 
 def _distance(shown: DriftFigure) -> Section:
     """The distance and all statistics, compared with their distributions under the null hypothesis."""
-    counts, edges = np.histogram(shown.by_chance, BARS)
+    counts, edges = np.histogram(shown.null_distances, BARS)
     null = {
         "starts": edges[:-1].tolist(),
         "width": float(edges[1] - edges[0]),
         "shares": (counts / counts.sum()).tolist(),
         "seen": shown.seen,
-        "usual": shown.result.chance,
+        "usual": shown.result.null_quantile,
     }
     label = "The distance, compared with its distribution without drift"
     every = "The distance at every bandwidth, relative to its 95 % quantile without drift"
     drawn = [
-        plot("chance", label, "medium", "Distance", small("MMD at the median distance of rows")),
+        plot("null", label, "medium", "Distance", small("MMD at the median distance of rows")),
         plot("looks", every, "medium", "Every statistic", small("1 is the 95 % quantile without drift")),
     ]
     blocks = [f"Distance: {drift_words.apart(shown.result)}.", grid(drawn), aside(STATISTICS)]
-    return Section(
-        "chance", "Distance and null distribution", blocks, {"chance": null, "looks": [vars(each) for each in shown.looks]}
-    )
+    return Section("null", "Distance and null distribution", blocks, {"null": null, "looks": [vars(each) for each in shown.looks]})
 
 
 def _regions(shown: DriftFigure) -> Section:
@@ -318,7 +316,7 @@ def _watch_cards(monitor: Any, rows: int, files: Sequence[WatchedFile], alarms: 
     if not alarms:
         return [watched, level, Card("False alarms", f"1 in {count(monitor.ert)}", "Rows, on average, without drift.")]
     first = alarms[0]
-    third = Card("Alarms", count(len(alarms)), "The start and the delay are of the first alarm.") if len(alarms) > 1 else level
+    third = Card("Alarms", count(len(alarms)), "The other figures are of the first alarm.") if len(alarms) > 1 else level
     if first.since is None:
         return [watched, Card("Alarm at row", f"{first.row:,}", "The start of the change is unknown."), third]
     row, low, high = first.since

@@ -20,7 +20,7 @@ from reduset.drift.feature_map import FeatureMap
 from reduset.drift.kernel_statistics import KernelStatistics
 from reduset.drift.regions import Cells, Region
 from reduset.drift.result import DriftResult
-from reduset.drift.words import distances_by_chance
+from reduset.drift.words import null_distances
 from reduset.report.displays import ACCENT, QUIET, SHADE, MatplotlibDisplay, positions
 
 BARS = 32
@@ -28,7 +28,7 @@ ENDS = (0.005, 0.995)  # quantiles of both samples at the ends of the axis of a 
 MAX_REACH = 4.0  # distance of the ends of a figure from the quartiles, in interquartile ranges
 CONFIDENCE = 0.95
 FULL_COLOUR = 6.0  # smallest change with the strongest colour, in standard deviations of the sampling variation of a cell
-KINDS = ("map", "column", "columns", "chance")
+KINDS = ("map", "column", "columns", "null")
 LARGEST_AREA = 260.0  # area of the marker of the largest cell, in points²
 DEVIATIONS = 2.0  # from the centre of a region to its outline
 TURNS = 65  # points of an outline
@@ -83,7 +83,7 @@ class DriftFigure:
     ----------
     result : DriftResult
     names : Names of the d columns.
-    seen, by_chance : The distance, and (B,) its distribution under the null hypothesis.
+    seen, null_distances : The distance, and (B,) its distribution under the null hypothesis.
     looks : All statistics.
     places : (m, d) centres of the cells, the means of their rows in the sample with more rows
     before, after : (m,) proportions of the rows in the cells
@@ -94,7 +94,7 @@ class DriftFigure:
     result: DriftResult
     names: tuple[str, ...]
     seen: float
-    by_chance: Array
+    null_distances: Array
     looks: tuple[Look, ...]
     places: Array
     before: Array
@@ -136,7 +136,7 @@ def drift_figure(result: DriftResult) -> DriftFigure:
         result,
         names,
         result.distance,
-        distances_by_chance(result),
+        null_distances(result),
         _looks(seen.features, seen.difference, seen.drawn),
         _places(seen.features.atoms, *seen.cells),
         seen.cells[0].shares,
@@ -235,16 +235,16 @@ class DriftDisplay(MatplotlibDisplay):
         Parameters
         ----------
         ax : matplotlib axes, optional
-        kind : "map", "column", "columns" or "chance"
+        kind : "map", "column", "columns" or "null"
             "map" draws cells and regions that gained (red) or lost rows (blue). "column" draws the first of the columns before and
-            now, and "columns" all columns by p-value. "chance" draws the distance and its distribution without drift.
+            now, and "columns" all columns by p-value. "null" draws the distance and its distribution without drift.
         **kw : options of matplotlib
             ``Axes.scatter`` for the map, ``Axes.stairs`` or ``Axes.bar`` for a column, ``Axes.barh`` for all columns, and
             ``Axes.hist`` for the distribution.
         """
         self._check(kind, KINDS)
         ax = axes(ax)
-        draw = {"map": self._map, "column": self._column, "columns": self._columns, "chance": self._chance}[kind]
+        draw = {"map": self._map, "column": self._column, "columns": self._columns, "null": self._null}[kind]
         draw(ax, kw)
         return self._on(ax)
 
@@ -296,10 +296,10 @@ class DriftDisplay(MatplotlibDisplay):
         ax.set_xlim(left=0)
         ax.set_xlabel("−log₁₀ p-value")
 
-    def _chance(self, ax: Any, kw: dict[str, Any]) -> None:
+    def _null(self, ax: Any, kw: dict[str, Any]) -> None:
         shown = self.figure
-        ax.hist(shown.by_chance, **{"bins": 36, "color": SHADE, "label": "without drift"} | kw)
-        ax.axvline(shown.result.chance, color=QUIET, linestyle="--", linewidth=1, label="95 % quantile without drift")
+        ax.hist(shown.null_distances, **{"bins": 36, "color": SHADE, "label": "without drift"} | kw)
+        ax.axvline(shown.result.null_quantile, color=QUIET, linestyle="--", linewidth=1, label="95 % quantile without drift")
         ax.axvline(shown.seen, color=ACCENT, label="new rows")
         ax.set(xlabel="distance", yticks=[])
         ax.set_xlim(left=0)

@@ -78,13 +78,15 @@ def plain(value: Any) -> str:
     return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
-def kept(n: int, m: int, piece: str = "atom") -> Card:
-    """The reduction."""
+def kept(n: int, m: int, piece: str = "atom", zeros: int = 0) -> Card:
+    """The reduction, and how many of the ``m`` weights are 0."""
     if m >= n:
         text = f"Every one of the {count(n, 'row')} is an atom" if piece == "atom" else f"There are as many {piece}s as rows"
         return Card("Kept", "all", f"{text}: nothing was reduced.")
     verb = "represents" if m == 1 else "represent"
     text = f"{count(m, f'weighted {piece}')} {verb} {count(n, 'row')}: {percent(m / n)} of them."
+    if zeros:
+        text += f" {zeros:,} of the {m:,} {'has' if zeros == 1 else 'have'} weight 0."
     return Card("Kept", f"1 in {roughly(n / m)}", text)
 
 

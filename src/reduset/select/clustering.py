@@ -11,10 +11,10 @@ over all points follow. No step raises the sum.
 
 With ``smooth``, each point is first replaced by the mean of its k nearest points, `ROUNDS_OF_SMOOTHING` times with the same
 neighbours. The averages are then grouped. This reduces noise and draws scattered points of a rare kind together. A kind with fewer
-points than about three times k is blurred instead, unless it is isolated. A neighbour of x counts only if its distance is at most
-`REACH` times its distance to its own k-th neighbour. Otherwise x replaces it. This keeps fewer than k points far from all others
-from moving to the nearest cluster. Neighbours are searched in the group of a point and the nearest groups of a first partition. At
-most `CANDIDATES` points are compared, spread evenly over these groups.
+points than about three times k is blurred instead, unless it is isolated. A neighbour y of x counts only if the distance from x to
+y is at most `REACH` times the distance from y to its k-th neighbour. Otherwise x replaces y. So a group of fewer than k points that
+is far from all others does not move to the nearest cluster. Neighbours are searched in the group of a point and the nearest groups
+of a first partition. At most `CANDIDATES` points are compared, spread evenly over these groups.
 
 The points are sorted first. The groups therefore depend on the set of points and the seed, and not on the order of the points.
 O(n·m·d) per sweep, O(m²·d) for the merges, O(n·candidates·d) for the neighbours. The memory holds two copies of the points and n·k

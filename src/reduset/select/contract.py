@@ -35,7 +35,7 @@ class Selection:
         The selector's own weights, such as counts, equal weights or the result of a line search. They do not minimise the error.
     radius : float or None
         The covering radius of all atoms in the kernel's coordinates, if known. No point is farther from all atoms.
-    owners : (n,) array or None
+    assignments : (n,) array or None
         The atom that each point of the mean is assigned to, −1 for points of weight zero. Set only if the selector's own weights
         are the summed weights of the assigned points.
     """
@@ -45,7 +45,7 @@ class Selection:
     radii: Array | None = None
     weights: Array | None = None
     cover: LeafCover | None = field(default=None, repr=False, compare=False)
-    owners: Indices | None = field(default=None, repr=False, compare=False)
+    assignments: Indices | None = field(default=None, repr=False, compare=False)
     radius: float | None = None
 
 
@@ -93,7 +93,7 @@ class Traversal(ABC):
         """The selector's own weights for the atoms so far, or None if it has none."""
         return None
 
-    def owners(self) -> Indices | None:
+    def assignments(self) -> Indices | None:
         """The atom that each point is assigned to, if the selector's own weights are the summed weights of the assigned points."""
         return None
 
@@ -147,7 +147,7 @@ class Selector(ABC):
         traversal.extend(size, progress)
         rows = traversal.indices
         atoms = traversal.points if rows is None else np.asarray(mean.atoms[rows], np.float64)
-        own = traversal.weights(), traversal.cover, traversal.owners(), traversal.radius()
+        own = traversal.weights(), traversal.cover, traversal.assignments(), traversal.radius()
         return Selection(atoms, rows, traversal.radii(), *own)
 
 

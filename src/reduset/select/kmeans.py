@@ -1,6 +1,6 @@
 """k-means centres as atoms, which are nearly optimal at small sizes and small bandwidths (Zhang, Tsang & Kwok 2008 on Nyström).
 
-Coordinates are divided by the bandwidth and covariance of the kernel. k-means++ draws seeds from a subset of the rows.
+Coordinates are scaled by the bandwidth and covariance of the kernel. k-means++ draws seeds from a subset of the rows.
 Sweeps of Lloyd's algorithm follow. They use the engine's nearest atoms on a batch of rows, which doubles until it holds all rows or
 the requested number. Each batch begins with the previous one, so early sweeps are fast and late sweeps exact. The centres are new
 points, so a selection has no indices and no order.

@@ -100,7 +100,7 @@ class _Shadows(Traversal):
         factor = float(np.abs(self._masses).sum()) / max(float(np.abs(masses).sum()), np.finfo(np.float64).tiny)
         return masses * factor if self._count < len(self._masses) else masses
 
-    def owners(self) -> Indices | None:
+    def assignments(self) -> Indices | None:
         return self._assignments if 0 < self._count == len(self._masses) else None
 
 

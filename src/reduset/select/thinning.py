@@ -16,9 +16,9 @@ level, with b points in the first parts, and O(n + m²) memory. Longer selection
 
 All kernel functions have the same norm. The best row for a position therefore has the largest uₖ·(f − the sum of the others). The
 paper visits each position once, with the thinned rows as candidates. Repeated sweeps over all candidates end when no exchange
-lowers the error. Then a random subset of the positions gets random rows, a few times, and improvements are kept. For smooth kernels
-the error falls to between a third and four fifths. With q candidates each position needs O(q) kernel evaluations per sweep, or per
-change if products are stored.
+lowers the error. Then a random subset of the positions gets random rows, a few times, and improvements are kept. For smooth
+kernels, between a third and four fifths of the error remains. With q candidates each position needs O(q) kernel evaluations per
+sweep, or per change if products are stored.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class Exchange:
             self.held, self._residual, self._uses, self._columns, self._penalties = before
 
     def _exchange(self, k: int, cost: Array | None = None, gain: float = MIN_GAIN) -> None:
-        """Give a position the point of least cost if this lowers the cost by ``gain``. The default cost is the error."""
+        """Give a position the point of least ``cost``, by default from the error, if this lowers the cost by ``gain``."""
         old, weight = int(self.held[k]), self._weights[k]
         column = self._row(old) if self._columns is None else self._columns[k]
         self._use(old, -1)
@@ -187,8 +187,8 @@ class Thinning(Selector):
         Largest number of rows used, the first in a random order. None uses all rows.
     swaps : bool or int
         Exchange the selected rows further, among all rows, until no exchange brings their mean closer to the mean of all rows. A
-        number sets the largest number of sweeps. This is useful for equal weights. For smooth kernels the error falls to between a
-        third and four fifths, and the selection takes several times longer. Optimal weights reduce the error more.
+        number sets the largest number of sweeps. This is useful for equal weights. For smooth kernels, between a third and four
+        fifths of the error remains, and the selection takes several times longer. Optimal weights reduce the error more.
 
     Examples
     --------

@@ -60,11 +60,12 @@ def local_squares(f: ComponentArrays, groups: Labels, reduced: ComponentArrays) 
             part = f.part(order[a:b])
             components = Components(part.weights, part.means, part.covariances, full)
             components.measure_in(log_unit)
-            totals = components.totals(part.means, part.covariances) if components.shared else None
-            energy = components.energy(part.weights) if totals is None else part.weights @ totals
-            squares[i] += (
-                energy - 2 * reduced.weights[i] * components.totals(reduced.means[i : i + 1], reduced.covariances[i : i + 1])[0]
-            )
+            if components.shared:
+                energy = float(part.weights @ components.totals(part.means, part.covariances))
+            else:
+                energy = components.energy(part.weights)
+            cross = components.totals(reduced.means[i : i + 1], reduced.covariances[i : i + 1])[0]
+            squares[i] += energy - 2 * reduced.weights[i] * cross
     return np.maximum(squares, 0.0), log_unit
 
 

@@ -255,7 +255,7 @@ def _goal(f: Mixture, start: Any, size: Any, tol: Any, radius: Any) -> dict[str,
         rule = "give exactly one of size (a number of components), tol (a relative error) and radius (of the groups)"
         raise ValueError(f"{rule}; got {' and '.join(goals) or 'none'}")
     if partitioned and (tol is not None or radius is not None):
-        raise ValueError(f"start as labels has groups of its own, {next(iter(goals))} searches for groups; leave one of them out")
+        raise ValueError(f"start as labels excludes {next(iter(goals))}, which searches for groups; omit one of them")
     if size is not None:
         goals["size"] = _validate.whole(size, "size", 1, f.size, "it is a number of the mixture's components")
     if tol is not None:

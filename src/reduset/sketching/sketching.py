@@ -64,7 +64,7 @@ def sketch(
 
     Parameters
     ----------
-    data : (n, d) array, frame, `reduset.io.Table`, path, Dask collection or list of delayed partitions
+    data : (n, d) array, frame, `reduset.io.Table`, path or paths, Dask collection or list of delayed partitions
         Weights of tables and files are used. Files and Dask collections are read in passes, and one copy of their rows in single
         precision is held in memory.
     size : int

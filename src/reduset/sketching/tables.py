@@ -8,7 +8,6 @@ columns of 0 and 1, and dates become days. Columns that look like identifiers ar
 from __future__ import annotations
 
 import importlib
-import os
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +16,7 @@ import numpy as np
 from reduset._engine import in_blocks
 from reduset._frames import framed, is_annotated
 from reduset._types import Array, Indices
-from reduset.data import opened
+from reduset.data import has_paths, opened
 from reduset.io import Table, as_table, on_estimated_scales, open_files
 
 TRANSFORMED = "statistics of columns, distances and the error are of the transformed values; kept rows have the values of the file"
@@ -35,7 +34,7 @@ class TableRows:
     names : Names of the columns; None for x0, x1, …
     notes : Notes on encoded and omitted columns of a frame.
     has_units : Whether columns may have different units.
-    encoding : How other columns became numbers, in the form of `reduset.io.read`.
+    encoding : How columns without numbers were encoded, in the form of `reduset.io.read`.
     scales : The transform of each transformed column.
     """
 
@@ -49,7 +48,7 @@ class TableRows:
     @classmethod
     def of(cls, data: Any, encode: Any, identifiers: str, weight_column: str | None = None) -> TableRows:
         """The numbers of a pandas, polars or Arrow frame, or of a table of FCS files on estimated scales; other data unchanged."""
-        if isinstance(data, str | os.PathLike):
+        if has_paths(data):
             data = open_files(data, transform="auto", encode=encode, identifiers=identifiers, weight_column=weight_column)
         data = opened(data, weight_column)
         if in_blocks(data):

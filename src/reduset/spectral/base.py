@@ -22,7 +22,7 @@ from reduset._validate import naming_columns
 from reduset.kernels import FAMILIES, KERNELS, FunctionKernel, Gaussian, Kernel, Laplacian, as_kernel
 from reduset.spectral.components import PrincipalComponents
 from reduset.spectral.graph import DisconnectedWarning, RandomWalk
-from reduset.spectral.reduction import WeightedAtoms, has_atoms, reduce_rows
+from reduset.spectral.reduction import WeightedAtoms, is_reduced, reduce_rows
 
 KERNEL_NAMES = sorted({"cosine", "rbf", *FAMILIES})
 WITH_GAMMA = "rbf", "laplacian"
@@ -70,7 +70,7 @@ class SpectralEstimator(BaseEstimator):
         if self.kernel is not None or gamma is not None or parameters:
             kernel = kernel_of(self.kernel, gamma, X.shape[1], parameters)
         else:
-            kernel = None if has_atoms(self.reduce) else self._default_kernel(X, sample_weight)
+            kernel = None if is_reduced(self.reduce) else self._default_kernel(X, sample_weight)
         rng = _validate.generator(self.random_state, "random_state")
         self._reduced = reduced = reduce_rows(
             X, kernel, self.reduce, ell=self.ell, size=size, weights=weights, sample_weight=sample_weight, rng=rng

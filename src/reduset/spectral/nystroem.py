@@ -27,7 +27,7 @@ from reduset.select import Shadow
 from reduset.spectral.base import SpectralEstimator, SpectralTransformer, preserving_single, with_dtype_of
 from reduset.spectral.components import extended_to_rows, principal_components
 from reduset.spectral.extension import extend
-from reduset.spectral.reduction import WeightedAtoms, has_atoms
+from reduset.spectral.reduction import WeightedAtoms, is_reduced
 
 MIN_EIGENVALUE = 1e-12  # Smaller eigenvalues are replaced by this, as in scikit-learn.
 
@@ -46,7 +46,7 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SpectralEstima
     gamma : float, optional
         Parameter γ of "rbf" and "laplacian". The default is 1/d.
     kernel_params : dict, optional
-        Parameters of a kernel function. They may also be parameters of a named kernel.
+        Parameters of a kernel function or of a named kernel.
     n_components : int
         Number of atoms and of features. For "shadow", it is the maximum.
     reduce : "random", the name of a selector, a selector, None, a Compression or a KernelMean
@@ -82,7 +82,7 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SpectralEstima
         """Select the atoms and factor their kernel matrix."""
         X = self._rows(X, reset=True)
         count = _validate.whole(self.n_components, "n_components", 1)
-        selects = self.reduce is not None and not has_atoms(self.reduce)
+        selects = self.reduce is not None and not is_reduced(self.reduce)
         reduced = self._reduce(X, None, count if selects else None, "auto")
         is_shadow = self.reduce == "shadow" if isinstance(self.reduce, str) else isinstance(self.reduce, Shadow)
         if selects and not is_shadow and count > len(X):
@@ -125,7 +125,7 @@ class WeightedNystroem(SpectralTransformer):
     Attributes
     ----------
     eigenvalues_ : (k,)
-        Approximate eigenvalues of the n×n kernel matrix. It is the matrix of all rows.
+        Approximate eigenvalues of the n×n kernel matrix of all rows.
     eigenvectors_ : (m, k)
         Values at the atoms. They satisfy Σ weights_ · eigenvectors_² = 1.
     row_eigenvectors_ : (n, k) or None

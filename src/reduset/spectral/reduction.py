@@ -180,10 +180,10 @@ def reduce_rows(
     masses = row_masses(X, sample_weight)
     if size is not None:
         size = _validate.whole(size, "size", 1, None, "it is a number of atoms")
-        if reduce is None or has_atoms(reduce):
+        if reduce is None or is_reduced(reduce):
             given = None if reduce is None else f"a {type(reduce).__name__}"
             raise ValueError(f"size={size} needs a selector of atoms, got reduce={given}; omit size, or use a selector")
-    if has_atoms(reduce):
+    if is_reduced(reduce):
         return _given_atoms(X, masses, kernel, reduce, weights)
     full = KernelMean.from_samples(X, kernel, sample_weight)
     if reduce is None:
@@ -198,17 +198,17 @@ def reduce_rows(
     selection = selector.select(full, len(X) if size is None or selector.ending else min(size, len(X)), rng)
     if isinstance(selector, Shadow) and size is not None and len(selection.atoms) > size:
         selection = _wider_shadows(full, selector.ell, selection, size, rng)
-        weights = "nearest"  # Wide balls overlap, so a row may be nearer to an atom than to its first one.
+        weights = "nearest"  # Wide balls overlap; the nearest atom represents a row better than the first.
     if selection.weights is None or weights == "nearest":
         return _nearest_masses(full, masses, selection.atoms, selection.indices)
     quantisation = None
-    if selection.owners is not None:
-        quantisation = Quantisation(full.weights, _assigned_products(full, selection.atoms, selection.owners))
+    if selection.assignments is not None:
+        quantisation = Quantisation(full.weights, _assigned_products(full, selection.atoms, selection.assignments))
     return _drop_empty_atoms(full, selection.atoms, selection.weights * masses.sum(), selection.indices, quantisation)
 
 
-def has_atoms(reduce: Any) -> bool:
-    """Whether ``reduce`` has atoms, and is not a selector."""
+def is_reduced(reduce: Any) -> bool:
+    """Whether ``reduce`` is an existing compression, mean or mixture instead of a selector."""
     return isinstance(reduce, Compression | KernelMean | Mixture)
 
 
@@ -242,24 +242,24 @@ def _wider_shadows(full: KernelMean, ell: float, selection: Selection, size: int
             best = trial
         if len(trial.atoms) >= ACCEPTED_FRACTION * size:
             break
-    if best is None:  # With isolated rows, no width may suffice.
+    if best is None:  # Isolated rows can need more shadows than ``size`` at every width.
         return replace(
             selection, atoms=selection.atoms[:size], indices=None if selection.indices is None else selection.indices[:size]
         )
     return best
 
 
-def _assigned_products(full: KernelMean, atoms: Array, owners: NDArray[np.int64]) -> Array:
+def _assigned_products(full: KernelMean, atoms: Array, assignments: NDArray[np.int64]) -> Array:
     """(n,) values g/g(0) of each row with its atom. They are 1 for rows of weight 0."""
     kernel, d, out = full.kernel, full.dimension, np.ones(full.size)
     if not isinstance(kernel, RadialKernel):
         for j in range(len(atoms)):
-            rows = np.flatnonzero(owners == j)
+            rows = np.flatnonzero(assignments == j)
             out[rows] = np.clip(kernel.product_gram(full.atoms[rows], atoms[j : j + 1])[:, 0], -1.0, 1.0)
         return out
     shape = kernel.product(d)
     metric = shape.profile.ranking
-    distances = assigned_distances(full.atoms, atoms, owners, kernel.frame(full.atoms, shape), metric)
+    distances = assigned_distances(full.atoms, atoms, assignments, kernel.frame(full.atoms, shape), metric)
     return kernel.product_at(np.sqrt(distances) if metric == SQUARED else distances, d)
 
 
@@ -268,12 +268,14 @@ def _given_atoms(X: Floats, masses: Array, kernel: Kernel | None, given: Compres
     kind = type(given).__name__
     if isinstance(mean, Mixture):
         raise TypeError(
-            f"reduce must have atoms, got a {kind} with components ({mean!r}); compress with pieces='atoms', or set size"
+            f"reduce must have atoms, got a {kind} with components ({mean!r}); compress with pieces='atoms', or use a selector"
         )
     if mean.dimension != X.shape[1]:
         raise ValueError(f"reduce must be a {kind} of points of {X.shape[1]} columns like X, got {mean.dimension}")
     if kernel is not None and kernel != mean.kernel:
-        raise ValueError(f"kernel={kernel!r} differs from the kernel of the {kind}, {mean.kernel!r}; omit it, or use reweigh")
+        raise ValueError(
+            f"kernel={kernel!r} differs from the kernel of the {kind}, {mean.kernel!r}; omit it, or use Compression.reweigh"
+        )
     full, atoms = KernelMean(X, masses / masses.sum(), mean.kernel), np.asarray(mean.atoms, np.float64)
     if weights == "nearest":
         return _nearest_masses(full, masses, atoms, indices)

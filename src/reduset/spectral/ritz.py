@@ -8,11 +8,11 @@ The result has a certificate for any atoms. Its eigenvalues θ are never above t
 operator. The trace is κ, or κ − ‖μ‖² with centring, where ‖μ‖ is at least its part within S. So Σ(λᵢ − θᵢ) over the p functions is
 at most the remainder of the trace, ``PrincipalComponents.residual_trace``.
 
-Only the span of the functions matters. So for more than 500 atoms, the functions come from products with a block. The span of a
-random block after one product approximates the leading directions. The error is of the order of the ratio between the eigenvalue of
-order p and theirs (Halko, Martinsson & Tropp 2011). If p is above m/20, there are three products. The Gram matrix K is unchanged,
-and the block is centred and weighted instead. The last product yields the values of the functions at the atoms. The cost is
-O(m²·p).
+Only the span of the functions matters. So for many more atoms than functions, the functions come from products with a block. The
+span of a random block after one product approximates the leading directions. The error is of the order of the ratio between the
+eigenvalue of order p and theirs (Halko, Martinsson & Tropp 2011). If p is above m/20, there are three products. The Gram matrix K
+is unchanged, and the block is centred and weighted instead. The last product yields the values of the functions at the atoms. The
+cost is O(m²·p).
 """
 
 from __future__ import annotations

@@ -234,7 +234,7 @@ class StreamCompressor(BaseEstimator):
     def result(self) -> Compression:
         """The compression of all rows so far; the stream can be continued.
 
-        A warning with a better call is raised if the error exceeds the error of the same number of random rows.
+        If the error exceeds the error of the same number of random rows, a warning suggests other parameters.
         """
         result = self._begun().result(*self._ending())
         comparison = above_random_rows(result)

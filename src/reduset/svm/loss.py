@@ -1,4 +1,4 @@
-"""The change by a compressed SVM: its decision values and labels compared with the original, on rows or on the support vectors."""
+"""Error of a compressed SVM: its decision values and labels compared with the original, on rows or on the support vectors."""
 
 from __future__ import annotations
 
@@ -50,7 +50,8 @@ class SvmLoss:
             lines.append(f"labels changed on {self.label_changes:,} rows ({self.label_changes / self.rows:.2%})")
         if self.score_before is not None:
             lines.append(f"score {self.score_after:.4f}, was {self.score_before:.4f}")
-        lines.append(f"relative error {self.relative:.3g}; no decision value changes by more than {self.bound:.3g}")
+        bound = f"; no decision value changes by more than {self.bound:.3g} at any point" if np.isfinite(self.bound) else ""
+        lines.append(f"relative error {self.relative:.3g}{bound}")
         return "\n".join(lines)
 
 

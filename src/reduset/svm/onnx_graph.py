@@ -130,9 +130,8 @@ def _decide(made: _Graph, values: str, votes: OneVsOne) -> int:
         made.add("Cast", ["second"], "winner", to=int(TensorProto.INT64))
     else:
         first, second = votes.winners
-        made.add(
-            "Less", [values, zero], "lost"
-        )  # as in scikit-learn, 0 votes for the first class in scores, and for the second in labels
+        # as in scikit-learn, a value of exactly 0 is a vote for the first class in the scores, and for the second in the labels
+        made.add("Less", [values, zero], "lost")
         scored = _count(made, "lost", first, second, "scored", flipped=True)
         if votes.shape == "ovo":
             made.add("Identity", [values], "scores")

@@ -155,8 +155,8 @@ def on_gpu(points: Any, queries: Any) -> Iterator[tuple[DevicePoints, Callable[[
     devices = {int(rows.values.device.id) for rows in (points, queries) if isinstance(rows, DevicePoints)}
     if len(devices) > 1:
         raise ValueError(
-            f"queries must lie on the GPU of the points, got GPUs {' and '.join(map(str, sorted(devices)))}; copy one of them "
-            "to the other GPU"
+            f"queries must lie on the GPU of the points, got GPUs {' and '.join(map(str, sorted(devices)))}; copy the "
+            "queries to the GPU of the points"
         )
     with cuda_errors(), cupy.cuda.Device(*devices):
         if isinstance(queries, DevicePoints):

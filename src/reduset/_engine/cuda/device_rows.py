@@ -10,7 +10,7 @@ import numpy as np
 
 from reduset._engine.cuda.guard import cuda_errors
 from reduset._engine.cuda.kernels import TYPES, kernel, multiprocessors
-from reduset._engine.lazy_cover import UNIT, lower_bounds_by_products
+from reduset._engine.lazy_cover import UNIT, update_bounds_by_products
 
 THREADS = 128
 CENTRES_PER_BLOCK = 64  # centres per block
@@ -41,9 +41,9 @@ class DeviceRows:
     def take(self, rows: Any) -> Any:
         return self.values[rows]
 
-    def lower_bounds(self, rows: Any, centres: Any, cosine: bool, bounds: Any) -> None:
+    def update_bounds(self, rows: Any, centres: Any, cosine: bool, bounds: Any) -> None:
         if self.dimension > MAX_DIRECT_COLUMNS:
-            lower_bounds_by_products(self, rows, centres, cosine, bounds)
+            update_bounds_by_products(self, rows, centres, cosine, bounds)
             return
         xp = self.arrays
         single = xp.ascontiguousarray(centres, xp.float32)

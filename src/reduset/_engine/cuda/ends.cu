@@ -1,5 +1,5 @@
-// The minimum and maximum of each column, in one pass. Each thread reads one column, so that the number of threads is a multiple of
-// the number of columns. NaN if a thread found a number that is not finite.
+// The minimum and maximum of each column, in one pass. The number of threads is a multiple of the number of columns, so
+// that each thread reads one column. NaN if a thread found a number that is not finite.
 
 #include "number.cuh"
 

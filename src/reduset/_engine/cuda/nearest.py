@@ -51,8 +51,7 @@ def nearest_search(points: Any, atoms: Floats, frame: Frame, metric: int) -> Fin
         return _by_differences(A, atoms, sized, frame, metric)
     if metric != SQUARED:
         raise ValueError(
-            f"nearest atoms in city-block distance on a GPU support at most {MAX_REGISTER_COLUMNS} columns, got {d}; copy X to the "
-            "processor"
+            f"X must have at most {MAX_REGISTER_COLUMNS} columns for city-block distances on a GPU, got {d}; copy X to main memory"
         )
     return _by_products(A, frame, unit)
 

@@ -74,7 +74,8 @@ class _Sum:
         if self.d > MAX_REGISTER_COLUMNS and (kind == GRADIENTS or profile.metric != SQUARED):
             name = "gradients" if kind == GRADIENTS else "sums of this kernel"
             raise ValueError(
-                f"{name} on a GPU support at most {MAX_REGISTER_COLUMNS} columns, got {self.d}; copy the rows to the processor"
+                f"points must have at most {MAX_REGISTER_COLUMNS} columns for {name} on a GPU, got {self.d}; copy them to main "
+                "memory"
             )
 
     def at(self, queries: DevicePoints, chosen: Any, unit: float = 1.0, reach: float = np.inf) -> Any:

@@ -1,4 +1,4 @@
-"""Bags outside of memory, in Dask or in files: the numbers of bags in memory, and at most one bag in this process."""
+"""Bags in Dask or in files: results equal those in memory, and this process holds at most one bag."""
 
 import dask.array as da
 import dask.dataframe as dd
@@ -26,7 +26,7 @@ def path(tmp_path_factory):
     return path.with_name("plain.parquet")
 
 
-def away(path):
+def bags_outside_memory(path):
     """The same bags, each given in another way."""
     frame = pd.DataFrame(BAGS[2], columns=["0", "1"])
     given = [delayed(BAGS[0]), da.from_array(BAGS[1], chunks=(300, 2)), dd.from_pandas(frame, npartitions=2)]
@@ -39,7 +39,7 @@ def away(path):
 def test_the_numbers_are_those_of_bags_in_memory(options, path):
     local, remote = (CohortMap(layout="mds", random_state=0, **options) for _ in range(2))
     local.fit(BAGS)
-    remote.fit(away(path))
+    remote.fit(bags_outside_memory(path))
     for name in ("embedding_", "distances_", "errors_"):
         np.testing.assert_array_equal(getattr(remote, name), getattr(local, name))
     assert remote.kernel_ == local.kernel_
@@ -61,7 +61,7 @@ def test_a_three_dimensional_dask_array_and_a_generator_are_bags(path):
 
 
 def test_a_later_bag_with_a_large_error_is_named(path):
-    remote = CohortMap(layout="mds", size=30, random_state=0).fit(away(path))
+    remote = CohortMap(layout="mds", size=30, random_state=0).fit(bags_outside_memory(path))
     with pytest.warns(NotReachedWarning, match=r"1 of the later bags \('far'\) have errors up to") as caught:
         remote.distances_to_fitted({"near": delayed(BAGS[0]), "far": delayed(BAGS[0] + 50)})
     assert caught[0].filename == __file__
@@ -101,6 +101,7 @@ def test_points_stay_on_the_cluster(monkeypatch):
     [
         (lambda: [delayed(BAGS[0])], {}, ValueError, "at least 2"),
         (lambda: parts(BAGS[0]), {}, TypeError, "one Dask collection; give a list"),
+        (lambda: delayed(BAGS[0]), {}, TypeError, "one Dask collection; give a list"),
         (lambda: [delayed(BAGS[0]), delayed(BAGS[1][:, :1])], {}, ValueError, r"bags\[1\] must have 2 columns like bags\[0\]"),
         (lambda: [delayed(BAGS[0]), delayed(BAGS[1][:1])], {}, ValueError, r"bags\[1\] must hold at least 2 points"),
         (lambda: {"a": delayed(BAGS[0]), "b": delayed(BAGS[1] * np.nan)}, {}, ValueError, r"bags\['b'\] must be finite"),
