@@ -1,8 +1,8 @@
 """How much slower is compression of Parquet files on Dask than of the same rows in memory, and is the result equal?
 
 Two workers of one thread are compared with one process of two threads that has the rows in memory (`compress`) or reads them once
-(`StreamCompressor`). Goals: the result equals the one in memory up to rounding, for any partitions; a killed worker changes no bit;
-the time is at most twice the time in memory.
+(`StreamCompressor`). Goals: the result equals the one in memory up to rounding, for several partitions; a killed worker changes no
+bit; the time is at most twice the time in memory.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import signal
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -33,7 +34,7 @@ class Sizes(NamedTuple):
 
     files: int
     rows: int  # of a file
-    some: int  # files for other partitions, and for the worker that is killed
+    n_subset: int  # files for the comparison of partitions and for the killed worker
     warm: tuple[int, int]  # files and rows of each for a first run that compiles
     size: int
     turns: int
@@ -126,13 +127,13 @@ def equal_bits(one: Compression, other: Compression) -> bool:
 
 
 def with_killed_worker(client: Any, partitions: list[list[Path]], size: int) -> Compression:
-    """A run in which one of the workers is killed (SIGKILL) at the third report of progress."""
+    """A run in which one of the workers is killed (SIGKILL) in a pass, half a second after the third report of progress."""
     pid, reports = next(iter(client.run(os.getpid).values())), []
 
     def watch(stage: str, done: int, total: int) -> None:
         reports.append(stage)
         if len(reports) == 3:
-            os.kill(pid, signal.SIGKILL)
+            threading.Timer(0.5, os.kill, (pid, signal.SIGKILL)).start()
 
     small = on_dask(partitions, size, progress=watch)
     if len(reports) < 3:
@@ -157,7 +158,7 @@ def measure(quick: bool) -> dict[str, Any]:
                 [timed(in_memory, paths, sizes.size), timed(as_stream, paths, sizes.size), timed(on_dask, alone, sizes.size)]
                 for _ in range(sizes.turns)
             ]
-            some, count = paths[: sizes.some], sizes.some
+            some, count = paths[: sizes.n_subset], sizes.n_subset
             cuts = {
                 f"{count} of {sizes.rows:,} rows": alone[:count],
                 f"2 of {count // 2 * sizes.rows:,} or more": groups(some, count // 2, count - count // 2),
@@ -191,6 +192,6 @@ def measure(quick: bool) -> dict[str, Any]:
         f"float64), {sizes.size} atoms, Gaussian of fixed bandwidth; medians of {sizes.turns} turns with reading:\n\n"
         + table(["", "time", "rows a second", "certified error, 95 % interval"], rows)
         + f"\n\nStarting the cluster took {started:.1f} s more, and the first task of the workers {warming:.1f} s.\n\n"
-        f"Other partitions ({sizes.some} of the files), and the distance from the result in memory:\n\n"
+        f"Other partitions ({sizes.n_subset} of the files), and the distance from the result in memory:\n\n"
         + table(["partitions", "certified error, 95 % interval", "distance"], cut_rows),
     }

@@ -56,9 +56,8 @@ def test_a_list_of_paths_is_one_table(rows, folder):
     np.testing.assert_array_equal(sketch(paths, 20, **given).indices, sketch(folder, 20, **given).indices)
     model = SparseKernelDensity(bandwidth=1.0, size=10, random_state=0)
     densities = [clone(model).fit(data, sample_weight="w") for data in (paths, folder)]
-    np.testing.assert_array_equal(
-        *(density.score_samples(pd.DataFrame(rows[:1], columns=["a", "b", "c"])) for density in densities)
-    )
+    queries = pd.DataFrame(rows[:9], columns=["a", "b", "c"])
+    np.testing.assert_array_equal(*(density.score_samples(queries) for density in densities))
     with pytest.raises(FileError, match="no such file"):
         compress([*paths, "missing.parquet"], size=10)
 
