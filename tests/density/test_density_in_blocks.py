@@ -5,7 +5,7 @@ import pytest
 
 from reduset import Gaussian, KernelMean
 from reduset.density import SparseKernelDensity
-from reduset.density.merged_rows import merge_rows
+from reduset.density.leaf_density import merge_rows
 from row_blocks import ListedRows
 
 X = np.random.default_rng(0).standard_t(3, size=(6000, 2))

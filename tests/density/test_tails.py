@@ -9,8 +9,8 @@ from sklearn.neighbors import KernelDensity
 import reference_uses as oracle
 from reduset import Gaussian, KernelMean, Laplacian, NotReachedWarning, Student, set_threads
 from reduset.density import SparseKernelDensity
+from reduset.density.leaf_density import merge_rows
 from reduset.density.log_error import LogError, drawn_by_weight, held_out_split, left_out_error
-from reduset.density.merged_rows import merge_rows
 
 ROWS = 5000
 

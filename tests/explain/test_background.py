@@ -16,7 +16,7 @@ from sklearn.cluster import KMeans
 
 from reduset import get_threads, set_threads
 from reduset.explain import background
-from reduset.explain.explaining_kernel import coordinates, distribution_gaps, explaining_kernel, ranks
+from reduset.explain.choosing import coordinates, distribution_gaps, explaining_kernel, ranks
 
 ONES = np.broadcast_to(1.0, 600)
 
