@@ -172,7 +172,7 @@ def _failing(*_):
 @pytest.mark.parametrize(("error", "progress"), [(KeyboardInterrupt, _interrupted), (RuntimeError, _failing)])
 @pytest.mark.parametrize("workers", [0, 1])
 def test_work_that_is_stopped_leaves_no_tasks(error, progress, workers):
-    D = parts(X, 100).map_blocks(slowly, meta=X[:0])  # a pass takes at least 0.3 s
+    D = parts(X, 150).map_blocks(slowly, meta=X[:0])  # a pass takes at least 0.2 s
     stops = iter([progress])
     with cluster(workers) if workers else contextlib.nullcontext((None, None)) as (made, _):
         BEGUN.clear()
@@ -186,10 +186,8 @@ def test_work_that_is_stopped_leaves_no_tasks(error, progress, workers):
             time.sleep(0.05)
         assert made is None or not made.scheduler.tasks
         time.sleep(0.1)
-        assert len(BEGUN) == stopped  # no task begins later
-        BEGUN.clear()
-        assert compress(D, Gaussian(0.8), size=10, rng=0).size == 10
-        assert len(BEGUN) > stopped
+        assert len(BEGUN) == stopped < 10 * D.npartitions  # no task begins later; a whole run has some fifty passes
+        assert compress(parts(X), Gaussian(0.8), size=10, rng=0).size == 10
 
 
 def test_a_failing_partition_raises_the_error_of_the_user():
