@@ -232,7 +232,7 @@ def test_wrong_arguments_are_named(arguments, message):
 def test_wrong_files_are_named(tmp_path, rows):
     np.save(tmp_path / "objects.npy", np.array([{}], object), allow_pickle=True)
     (tmp_path / "cut.npy").write_bytes(b"\x93NUMPY\x01")
-    (tmp_path / "rows.txt").write_text("1")
+    (tmp_path / "rows.xyz").write_text("1")
     (tmp_path / "bad.parquet").write_text("no")
     parquet.write_table(arrow.table({"e": arrow.array([[1.0, 2.0], [1.0]])}), tmp_path / "ragged.parquet")
     parquet.write_table(arrow.table({"e": ["a"]}), tmp_path / "text.parquet")
@@ -244,7 +244,7 @@ def test_wrong_files_are_named(tmp_path, rows):
         "cut.npy": "expected 8 bytes got 7",
         "short.npy": "cut short or damaged",
         "none.npy": "cannot be read",
-        "rows.txt": "must end in .npy",
+        "rows.xyz": "its format is not known",
         "bad.parquet": "cannot be read",
         "ragged.parquet": "must have equal lengths",
         "text.parquet": "neither a column of lists nor a numeric column",

@@ -10,17 +10,22 @@ import pytest
 from dask import delayed
 from sklearn.base import clone
 
-from reduset import Gaussian, KernelMean, compress, sketch
+from reduset import Gaussian, KernelMean, compress, cover, sketch
 from reduset.data import FileRows, as_source, opened, row_weights
 from reduset.density import SparseKernelDensity
 from reduset.io import FileError, open_files
+from reduset.modes import SparseMeanShift
+from reduset.select import Shadow
+from reduset.spectral import ReducedKernelPCA
 
 N = 6000
 
 
 @pytest.fixture(scope="module")
 def rows():
-    return np.random.default_rng(0).normal(size=(N, 3))
+    rows = np.random.default_rng(0).normal(size=(N, 3))
+    rows[::3] += 9.0
+    return rows
 
 
 @pytest.fixture(scope="module")
@@ -127,3 +132,64 @@ def test_what_needs_all_rows_names_the_alternative(rows):
     collection = da.from_array(rows, chunks=(1000, 3))
     with pytest.raises(TypeError, match="pieces='atoms'"):
         compress(collection, Gaussian(1.0), size=5, pieces="components")
+
+
+@pytest.fixture(params=["dask", "folder"])
+def elsewhere(request, rows, folder):
+    """The rows without weights, outside of main memory."""
+    if request.param == "dask":
+        return da.from_array(rows, chunks=(1300, 3))
+    return open_files(folder, columns=["a", "b", "c"])
+
+
+@pytest.mark.parametrize("options", [{}, {"via": "mixture"}, {"finish": True, "bandwidth": 1.0}], ids=str)
+def test_clusters_are_those_of_an_array(rows, elsewhere, options):
+    one, other = (SparseMeanShift(random_state=0, **options).fit(given) for given in (rows, elsewhere))
+    np.testing.assert_array_equal(one.labels_, other.labels_)
+    np.testing.assert_allclose(one.cluster_centers_, other.cluster_centers_, atol=0.05 * one.bandwidth_)
+    np.testing.assert_allclose(one.ends_, other.ends_, atol=0.05 * one.bandwidth_)
+    assert other.certificate_.relative_error == pytest.approx(one.certificate_.relative_error, rel=1e-4)
+    np.testing.assert_array_equal(other.predict(elsewhere), other.labels_)
+    assert len(one.cluster_centers_) == 2
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"kernel": Gaussian(1.0), "reduce": "kcenter", "size": 50},
+        {"kernel": "cosine", "size": 40},
+        {"refine": False, "size": 60},
+    ],
+    ids=str,
+)
+def test_components_are_those_of_an_array(rows, elsewhere, options):
+    weights = np.random.default_rng(3).random(N)
+    one, other = (ReducedKernelPCA(3, random_state=0, **options).fit(given, sample_weight=weights) for given in (rows, elsewhere))
+    np.testing.assert_array_equal(one.indices_, other.indices_)
+    np.testing.assert_allclose(one.eigenvalues_, other.eigenvalues_, rtol=1e-7)
+    np.testing.assert_allclose(one.transform(rows), other.transform(elsewhere), atol=1e-7)
+
+
+@pytest.mark.parametrize("kernel", [Gaussian(1.0), Gaussian(0.2)], ids=repr)
+def test_shadows_of_blocks_are_those_of_an_array(rows, kernel):
+    parts = as_source(da.from_array(rows, chunks=(700, 3)))
+    one, other = (Shadow().select(KernelMean.of_rows(given, kernel), N) for given in (rows, parts))
+    for name in ("indices", "atoms", "weights", "assignments"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+def test_covers_are_those_of_an_array(rows, elsewhere, metric):
+    one, other = (cover(given, 30, metric=metric) for given in (rows, elsewhere))
+    for name in ("indices", "distances", "radius", "assignments", "assignment_distances"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+
+
+def test_embeddings_in_several_files_are_one_table(rows, tmp_path):
+    for k, part in enumerate(np.array_split(rows, 3)):
+        pd.DataFrame({"id": np.arange(len(part)), "embedding": list(part)}).to_parquet(tmp_path / f"{k}.parquet")
+    expected = cover(rows, 20).indices
+    for data in (tmp_path, [tmp_path / f"{k}.parquet" for k in range(3)]):
+        np.testing.assert_array_equal(cover(data, 20).indices, expected)
+        np.testing.assert_array_equal(cover(data, 20, column="embedding").indices, expected)

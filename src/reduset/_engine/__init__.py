@@ -100,10 +100,10 @@ if TYPE_CHECKING:
     from reduset._engine.farthest import FarthestFirst
     from reduset._engine.fourier import fourier_sums
     from reduset._engine.histograms import distance_histograms, distance_nodes
-    from reduset._engine.host_rows import HostRows, rows_in_place
+    from reduset._engine.host_rows import FetchedRows, HostRows, rows_in_place
     from reduset._engine.k_means import LabelSums, cluster_sums, draw_seeds
     from reduset._engine.kernel_blocks import KernelMaps, UseGram, gram_blocks, product_matrix
-    from reduset._engine.lazy_cover import LazyCover, to_numpy
+    from reduset._engine.lazy_cover import LazyCover, defining, to_numpy
     from reduset._engine.leaf_sums import LeafSums
     from reduset._engine.leaves import Leaves, build_leaves, leaf_order
     from reduset._engine.memory import physical_memory
@@ -133,7 +133,7 @@ __all__ += [
 ]
 __all__ += ["assigned_distances", "columnwise_gram", "equal_mass_strata", "exchange", "leaf_order", "rows_not_among"]
 __all__ += ["Components", "component_logs", "component_sums", "from_whitened", "whitened_gradients"]
-__all__ += ["DeviceRows", "HostRows", "LazyCover", "WindowSums", "valley_depths"]
+__all__ += ["DeviceRows", "FetchedRows", "HostRows", "LazyCover", "WindowSums", "defining", "valley_depths"]
 __all__ += ["DevicePoints", "as_cupy", "as_given", "on_device", "require_cpu", "to_device_of"]
 __all__ += ["get_device", "set_device"]
 __all__ += ["BlockRows", "add", "each_column", "held_rows", "in_blocks", "in_memory", "map_rows", "over_blocks"]
@@ -186,10 +186,10 @@ _HOMES = {
     "farthest": "FarthestFirst",
     "fourier": "fourier_sums",
     "histograms": "distance_histograms distance_nodes",
-    "host_rows": "HostRows rows_in_place",
+    "host_rows": "FetchedRows HostRows rows_in_place",
     "k_means": "LabelSums cluster_sums draw_seeds",
     "kernel_blocks": "KernelMaps UseGram gram_blocks product_matrix",
-    "lazy_cover": "LazyCover to_numpy",
+    "lazy_cover": "LazyCover defining to_numpy",
     "leaf_sums": "LeafSums",
     "leaves": "Leaves build_leaves leaf_order",
     "memory": "physical_memory",

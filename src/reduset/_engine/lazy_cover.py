@@ -276,11 +276,15 @@ class LazyCover:
 
     def defining(self, rows: Any) -> Any:
         """Rows in the coordinates of the definition: double precision, of length 1 for the cosine."""
-        xp = self.place.arrays
-        exact = rows.astype(xp.float64)
-        if self.cosine:
-            exact /= xp.sqrt((exact * exact).sum(axis=1))[:, None]
-        return exact
+        return defining(rows, self.cosine)
+
+
+def defining(rows: Any, cosine: bool) -> Any:
+    """The same for any rows."""
+    exact = rows.astype("float64")
+    if cosine:
+        exact /= np.sqrt((exact * exact).sum(axis=1))[:, None]  # of NumPy or CuPy
+    return exact
 
 
 def _slack(place: RowStore) -> float:

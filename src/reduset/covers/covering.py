@@ -8,13 +8,15 @@ centres only a few times.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from functools import partial
 from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from reduset import _validate
-from reduset._engine import LazyCover
+from reduset._engine import FetchedRows, LazyCover, defining
 from reduset._progress import Progress
 from reduset._types import Indices, ProgressLike
 from reduset.covers.result import Cover
@@ -41,9 +43,9 @@ def cover(
 
     Parameters
     ----------
-    data : (n, d) array, path, or GPU array
-        Rows of any floating type. A path names a ``.npy`` file, which is memory-mapped, or a Parquet or Feather file. A table needs
-        a column of lists, or numeric columns. Arrays on a GPU (CuPy, torch, DLPack) stay there.
+    data : (n, d) array, frame, files, Dask collection or GPU array
+        Rows of any floating type. A ``.npy`` file is memory-mapped. A single table, and tables with a column of lists, are loaded. Folders,
+        lists of files and Dask collections are read block by block. Arrays on a GPU (CuPy, torch, DLPack) stay there.
     size : int, number of rows to choose
     radius : float
         Largest distance of a row to its nearest chosen row. Selection stops at this radius or at ``size`` rows. Set ``size``,
@@ -144,29 +146,44 @@ def _first_centres(traversal: LazyCover, start: Any) -> Indices:
 
 def _row_near_mean(traversal: LazyCover) -> int:
     """The row nearest to the mean of all rows; the lowest row number among ties."""
-    rows, xp = traversal.place, traversal.place.arrays
-    starts = range(0, rows.count, BLOCK_ROWS)
+    rows, cosine = traversal.place, traversal.cosine
     with rows.at_work():
-        mean = sum(traversal.defining(rows.take(slice(a, a + BLOCK_ROWS))).sum(axis=0) for a in starts) / rows.count
-        best, least = 0, np.inf
-        for a in starts:
-            squares = xp.square(traversal.defining(rows.take(slice(a, a + BLOCK_ROWS))) - mean).sum(axis=1)
-            k = int(squares.argmin())
-            if float(squares[k]) < least:
-                best, least = a + k, float(squares[k])
-    return best
+        mean = sum(total for _, total in _in_parts(rows, partial(_sum_of, cosine))) / rows.count
+        nearest = [(least, a + k) for a, (least, k) in _in_parts(rows, partial(_nearest_to, mean, cosine))]
+    return min(nearest)[1]
+
+
+def _in_parts(rows: Any, function: Callable[[Any], Any]) -> Iterator[tuple[int, Any]]:
+    """The first row of each part of the rows, and the result of a function of the part."""
+    if isinstance(rows, FetchedRows):
+        yield from ((a, result) for a, _, result in rows.rows.results(function))
+        return
+    for a in range(0, rows.count, BLOCK_ROWS):
+        yield a, function(rows.take(slice(a, a + BLOCK_ROWS)))
+
+
+def _sum_of(cosine: bool, rows: Any) -> Any:
+    return defining(rows, cosine).sum(axis=0)
+
+
+def _nearest_to(mean: Any, cosine: bool, rows: Any) -> tuple[float, int]:
+    """The smallest squared distance to the mean, and its row."""
+    squares = np.square(defining(rows, cosine) - mean).sum(axis=1)
+    k = int(squares.argmin())
+    return float(squares[k]), k
+
+
+def _zeros_of(rows: Any) -> tuple[int, int]:
+    """The number of rows of zeros, and the first of them."""
+    is_zero = abs(rows).max(axis=1) < MIN_NORM
+    return int(is_zero.sum()), int(is_zero.argmax())
 
 
 def _require_directions(rows: Any) -> None:
     """Raise an error for rows of zeros. They have no direction, so their cosine is undefined."""
-    zeros, first = 0, -1
-    for a in range(0, rows.count, BLOCK_ROWS):
-        is_zero = abs(rows.take(slice(a, a + BLOCK_ROWS))).max(axis=1) < MIN_NORM
-        count = int(is_zero.sum())
-        if count and first < 0:
-            first = a + int(is_zero.argmax())
-        zeros += count
-    if zeros:
+    found = [(count, a + k) for a, (count, k) in _in_parts(rows, _zeros_of) if count]
+    if found:
+        zeros, first = sum(count for count, _ in found), found[0][1]
         raise ValueError(
             f"data must not contain rows of zeros with metric='cosine', since they have no direction; {zeros:,} rows do, the first "
             f"is row {first}. Remove them, or use metric='euclidean'"

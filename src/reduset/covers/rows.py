@@ -1,4 +1,8 @@
-"""Open rows for a cover: an array in memory, a memory-mapped file, a table in a file, or an array on a GPU."""
+"""Open rows for a cover.
+
+Arrays stay where they are, and `.npy` files are memory-mapped. Tables with a column of lists, and single tables, are loaded. Other
+files and Dask collections are read block by block.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reduset import _validate
-from reduset._engine import DevicePoints, DeviceRows, HostRows, blocks, on_device
+from reduset._engine import DevicePoints, DeviceRows, HostRows, blocks, in_blocks, on_device, rows_in_place
+from reduset.data import has_paths, opened
 from reduset.io import FileError, listed, mapped_array, need
 
 TABLES = (".parquet", ".feather", ".arrow")
@@ -21,13 +26,29 @@ MAX_ABS, MIN_ABS = 1e15, 1e-15  # limits of the largest absolute value: its squa
 
 
 def open_rows(data: Any, column: str | None = None) -> Any:
-    """Rows as a `HostRows`, or as `DeviceRows` if they are on a GPU."""
+    """Rows as a `HostRows`, as `DeviceRows` if they are on a GPU, or as `FetchedRows` if they are in blocks."""
     if on_device(data):
         return DeviceRows(require_range(DevicePoints.checked(data, "data"), "data").values)
-    values = _opened(os.fspath(data), column) if isinstance(data, str | os.PathLike) else data
+    paths = _paths_of_arrays(data, column)
+    values = np.concatenate([_opened(path, column) for path in paths]) if len(paths) > 1 else data
+    values = opened(_opened(paths[0], column) if len(paths) == 1 else values)
+    if in_blocks(values):
+        return rows_in_place(require_range(values, "data"))
     half = isinstance(values, np.ndarray) and values.dtype == np.float16  # `_validate.points` would copy it to double precision
     array = _half_points(values) if half else _validate.points(values, "data")
     return HostRows(require_range(array if array.dtype.kind == "f" else array.astype(np.float64), "data"))
+
+
+def _paths_of_arrays(data: Any, column: str | None) -> list[str]:
+    """Paths to load: a single file that holds an array, or all files if they have a column of lists."""
+    if not has_paths(data):
+        return []
+    paths = [os.fspath(path) for path in (data if isinstance(data, list | tuple) else [data])]
+    if len(paths) == 1 and Path(paths[0]).suffix.lower() in (".npy", *TABLES) and not Path(paths[0]).is_dir():
+        return paths
+    files = [path for folder in paths for path in (sorted(map(str, Path(folder).iterdir())) if Path(folder).is_dir() else [folder])]
+    files = [path for path in files if Path(path).suffix.lower() in TABLES]
+    return files if files and (column is not None or _has_lists(files[0])) else []
 
 
 @contextmanager
@@ -62,7 +83,7 @@ def _blocks(array: Any) -> list[tuple[int, int]]:
 
 def require_range(array: Any, name: str) -> Any:
     """Raise an error if squares of the values overflow or underflow in single precision."""
-    if on_device(array):
+    if on_device(array) or in_blocks(array):
         largest = max(-float(array.min()), float(array.max()))
     else:
         largest = max(float(abs(array[a:b]).max()) for a, b in _blocks(array))
@@ -76,19 +97,13 @@ def require_range(array: Any, name: str) -> Any:
 def _opened(path: str, column: str | None) -> NDArray[Any]:
     """The rows of a file."""
     suffix = Path(path).suffix.lower()
-    if suffix == ".npy":
-        return mapped_array(path)
-    if suffix in TABLES:
-        return _table_rows(path, suffix, column)
-    raise FileError(
-        f"{path}: must end in {listed(['.npy', *TABLES])}, got {suffix or 'no suffix'}; read other files first and pass the array"
-    )
+    return mapped_array(path) if suffix == ".npy" else _table_rows(path, suffix, column)
 
 
 def _table_rows(path: str, suffix: str, column: str | None) -> NDArray[Any]:
     """Rows from a column of lists, or from all numeric columns."""
     arrow = need("reading tables", "pyarrow", "tables")
-    try:
+    with _naming_unreadable(path):
         if suffix == ".parquet":
             names = need("reading tables", "pyarrow.parquet", "tables").read_schema(path).names
             selected = None if column is None else _known(path, column, names)
@@ -96,9 +111,7 @@ def _table_rows(path: str, suffix: str, column: str | None) -> NDArray[Any]:
         else:
             table = need("reading tables", "pyarrow.feather", "tables").read_table(path)
             table = table if column is None else table.select(_known(path, column, table.column_names))
-    except (OSError, arrow.ArrowException) as error:
-        raise FileError(f"{path}: cannot be read ({str(error).splitlines()[0]})") from error
-    lists = [field.name for field in table.schema if any(is_one(field.type) for is_one in _kinds_of_lists(arrow.types))]
+    lists = _columns_of_lists(table.schema)
     if len(lists) == 1:
         return _lists(path, lists[0], table.column(lists[0]), arrow)
     if lists:
@@ -111,6 +124,30 @@ def _table_rows(path: str, suffix: str, column: str | None) -> NDArray[Any]:
         raise FileError(f"{path}: has neither a column of lists nor a numeric column; its columns are {listed(table.column_names)}")
     columns = [np.asarray(table.column(name).to_numpy()) for name in numbers]
     return np.column_stack([values if values.dtype.kind == "f" else values.astype(np.float64) for values in columns])
+
+
+def _has_lists(path: str) -> bool:
+    """Whether a table has a column of lists."""
+    need("reading tables", "pyarrow", "tables")
+    dataset = need("reading tables", "pyarrow.dataset", "tables")
+    with _naming_unreadable(path):
+        return bool(
+            _columns_of_lists(dataset.dataset(path, format="parquet" if path.lower().endswith(".parquet") else "feather").schema)
+        )
+
+
+@contextmanager
+def _naming_unreadable(path: str) -> Iterator[None]:
+    arrow = need("reading tables", "pyarrow", "tables")
+    try:
+        yield
+    except (OSError, arrow.ArrowException) as error:
+        raise FileError(f"{path}: cannot be read ({str(error).splitlines()[0]})") from error
+
+
+def _columns_of_lists(schema: Any) -> list[str]:
+    types = need("reading tables", "pyarrow", "tables").types
+    return [field.name for field in schema if any(is_one(field.type) for is_one in _kinds_of_lists(types))]
 
 
 def _kinds_of_lists(types: Any) -> list[Any]:

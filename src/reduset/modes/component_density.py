@@ -15,14 +15,16 @@ preserve the modes, and much larger groups merge modes.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from reduset import _validate
-from reduset._engine import Frame
+from reduset._engine import Frame, in_blocks, over_blocks
 from reduset._messages import quietly
-from reduset._types import Array, Labels
+from reduset._types import Array, Floats, Labels
 from reduset.certificate import Certificate
 from reduset.kernels import Gaussian, exponential
 from reduset.mean import KernelMean
@@ -39,14 +41,18 @@ CONFIDENCE = 0.95
 
 def cells(z: Array, side: float) -> tuple[Labels, Labels]:
     """The first point of each occupied cell of a grid, and the cell number of every point."""
-    whole = (np.floor(z / side) + 0.0).view(np.uint64)  # Bits of integers of any size. Adding 0.0 turns -0 into 0.
+    _, first, inverse = np.unique(_cell_keys(np.floor(z / side)), return_index=True, return_inverse=True)
+    return first, inverse
+
+
+def _cell_keys(corners: Array) -> NDArray[np.uint64]:
+    """A number for each cell, from the whole numbers of its corner."""
+    whole = (corners + 0.0).view(np.uint64)  # Bits of integers of any size. Adding 0.0 turns -0 into 0.
     with np.errstate(over="ignore"):
         keys = whole[:, 0].copy()
         for column in whole.T[1:]:  # A 64-bit hash: the probability of a collision in a million cells is about 1e-8.
             keys = (keys ^ (keys >> np.uint64(32))) * np.uint64(0x9E3779B97F4A7C15) + column
-        keys = (keys ^ (keys >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
-    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
-    return first, inverse
+        return np.asarray((keys ^ (keys >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9))
 
 
 def binned(mean: KernelMean, width: float, side: float) -> tuple[KernelMean, float]:
@@ -63,21 +69,68 @@ def binned(mean: KernelMean, width: float, side: float) -> tuple[KernelMean, flo
     side : float
         Side of the cells, in bandwidths.
     """
-    rows = np.flatnonzero(mean.weights)
     frame = Frame.around(mean.atoms, 1 / width)
-    z, weights = frame.apply(mean.atoms[rows]), mean.weights[rows]
-    first, cell = cells(z, side)
-    totals = np.bincount(cell, weights).astype(np.float64)
-    z -= z[first][cell]  # Coordinates relative to the cell keep all digits in sums.
-    shift = np.stack([np.bincount(cell, weights * column) for column in z.T], axis=1) / totals[:, None]
-    scatter = weights @ np.square(z - shift[cell]).sum(axis=1)
-    atoms = np.asarray(mean.atoms[rows[first]], np.float64) + width * shift
-    return KernelMean(atoms, totals, mean.kernel), float(np.sqrt(3) / 4 * scatter)
+    found = _cells_of(mean.atoms, mean.weights, frame, side)
+    bound = float(np.sqrt(3) / 4 * found.scatters.sum())
+    return KernelMean(found.firsts + width * found.shifts, found.totals, mean.kernel), bound
+
+
+@dataclass(frozen=True)
+class _Cells:
+    """The points of each occupied cell. Coordinates relative to a point of the cell keep all digits in sums.
+
+    Attributes
+    ----------
+    keys : (k,)
+    firsts, origins : (k, d)
+        The first point, in the units of the data and in bandwidths.
+    totals : (k,)
+        Sums of weights.
+    shifts : (k, d)
+        The mean relative to the first point.
+    scatters : (k,)
+        Weighted sums of squared distances to the mean.
+    """
+
+    keys: NDArray[np.uint64]
+    firsts: Array
+    origins: Array
+    totals: Array
+    shifts: Array
+    scatters: Array
+
+
+def _joined_cells(one: _Cells, other: _Cells) -> _Cells:
+    keys, first, cell = np.unique(np.concatenate([one.keys, other.keys]), return_index=True, return_inverse=True)
+    firsts, origins, totals, shifts, scatters = (
+        np.concatenate([getattr(one, name), getattr(other, name)]) for name in ("firsts", "origins", "totals", "shifts", "scatters")
+    )
+    joined = _grouped(cell, totals, origins - origins[first][cell] + shifts)
+    return _Cells(keys, firsts[first], origins[first], joined[0], joined[1], joined[2] + np.bincount(cell, scatters))
+
+
+@over_blocks(_joined_cells)
+def _cells_of(points: Floats, weights: Array, frame: Frame, side: float) -> _Cells:
+    rows = np.flatnonzero(weights)
+    z = frame.apply(points[rows])
+    keys, first, cell = np.unique(_cell_keys(np.floor(z / side)), return_index=True, return_inverse=True)
+    firsts, origins = np.asarray(points[rows[first]], np.float64), z[first]
+    return _Cells(keys, firsts, origins, *_grouped(cell, weights[rows], z - origins[cell]))
+
+
+def _grouped(group: Labels, weights: Array, points: Array) -> tuple[Array, Array, Array]:
+    """The weight, the mean, and the sum of squared distances to it, of the points of each group."""
+    totals = np.bincount(group, weights).astype(np.float64)
+    means = np.stack([np.bincount(group, weights * column) for column in points.T], axis=1) / totals[:, None]
+    scatters = np.bincount(group, weights * np.square(points - means[group]).sum(axis=1)).astype(np.float64)
+    return totals, means, scatters
 
 
 def binned_if_large(full: KernelMean, width: float, side: float = CELL_SIDE) -> tuple[KernelMean, float]:
     """The density, `binned` if it has more than 10,000 rows, and a bound on the binning error."""
-    return binned(full, width, side) if full.size > MIN_BINNED_ROWS else (full, 0.0)
+    if full.size > MIN_BINNED_ROWS:
+        return binned(full, width, side)
+    return (KernelMean(full.atoms[:], full.weights, full.kernel) if in_blocks(full.atoms) else full), 0.0
 
 
 def simplified_density(

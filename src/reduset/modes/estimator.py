@@ -15,10 +15,12 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from reduset import _validate
-from reduset._engine import as_given, nearest, on_device, take_on_device, to_device_of
+from reduset._engine import as_cupy, as_given, nearest, on_device, take_on_device, to_device_of
+from reduset._frames import table_weights
 from reduset._messages import warn
 from reduset._progress import Progress
 from reduset._types import (
+    Array,
     BandwidthLike,
     Floats,
     Labels,
@@ -29,9 +31,11 @@ from reduset._types import (
     SelectorLike,
     WeightsLike,
 )
-from reduset._validate import of_estimator, row_weights, seeded
+from reduset._validate import rows as _rows
+from reduset._validate import seeded
 from reduset.certificate import Certificate, at_bandwidth
 from reduset.compression import AtomRequest, Compression, NotReachedWarning, at_most_one, evaluated
+from reduset.data import opened, row_weights
 from reduset.kernels import Gaussian
 from reduset.mean import KernelMean
 from reduset.mixture import Mixture
@@ -145,16 +149,19 @@ class SparseMeanShift(ClusterMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : (n, d)
+        X : (n, d) array, frame, files or Dask collection
         y : ignored
         sample_weight : (n,) array, optional
-            Non-negative weights of the rows. Only their ratios matter.
+            Non-negative weights of the rows. Only their ratios matter. For files and Dask frames also the name of a column.
         """
-        given, X = X, self._points(X)
+        given = opened(X, sample_weight if isinstance(sample_weight, str) else None)
+        sample_weight = row_weights(X, given, sample_weight)
+        given = given.values if table_weights(given) is not None else given
+        X = self._points(given)
         merge = _validate.positive(self.merge, "merge", "it is a number of bandwidths")
         _validate.whole(self.max_iter, "max_iter", 1)
         rule = "mode_clustering" if self.bandwidth is None else self.bandwidth
-        weights = None if sample_weight is None else row_weights(sample_weight, given, len(X))
+        weights = None if sample_weight is None else _rows.weights(sample_weight, given, len(X))
         full = KernelMean.from_samples(X, Gaussian(rule, normalized=True, space="l2"), weights)
         self.bandwidth_ = cast(Gaussian, full.kernel).width
         self._fit_approximation(full)
@@ -168,17 +175,24 @@ class SparseMeanShift(ClusterMixin, BaseEstimator):
             final = Ascent(ascent.limits, np.arange(len(ascent.limits)), 0, 0)
         self.cluster_centers_, mode_of = find_modes(density, final.limits, merge, self.max_iter)
         self._mode_of = mode_of[final.assignments]
-        self.ends_ = as_given(take_on_device(final.ends, ascent.assignments), given)
+        self._ends, self._end_of = final.ends, as_given(ascent.assignments, given)
         self.n_iter_ = ascent.steps + final.steps
         self.labels_: Labels = as_given(self._without_orphans(density, X, take_on_device(self._mode_of, ascent.assignments)), given)
         return self
+
+    @property
+    def ends_(self) -> Array:
+        """(n, d) the limit of each point."""
+        check_is_fitted(self)
+        end_of = as_cupy(self._end_of, "labels_") if on_device(self._end_of) else self._end_of
+        return cast(Array, as_given(take_on_device(self._ends, end_of), self._end_of))
 
     def _points(self, X: PointsLike, reset: bool = True) -> Floats:
         """The validated rows. Arrays on a GPU stay there; ``via="mixture"`` and ``finish=True`` need main memory."""
         _validate.one_of(self.via, "via", ("atoms", "mixture"))
         if on_device(X) and (self.via != "atoms" or self.finish):
             raise TypeError("an array X on a GPU needs via='atoms' and finish=False; set these, or move X to the CPU")
-        return of_estimator(self, X, reset)
+        return _rows.of_estimator(self, X, reset)
 
     def _finishes(self, rows: int) -> bool:
         """Whether the limits continue on the density of all rows. This is False if the approximation has all rows."""
@@ -213,7 +227,7 @@ class SparseMeanShift(ClusterMixin, BaseEstimator):
         if request.plateau is not None:
             raise ValueError(f"plateau={self.plateau!r} needs via='atoms'; use tol, size or radius for a mixture")
         if request.size is not None and request.size >= full.size:
-            copy = KernelMean(np.array(full.atoms), full.weights, full.kernel)  # The caller may change X.
+            copy = KernelMean(np.array(full.atoms[:]), full.weights, full.kernel)  # The caller may change X.
             return Mixture.from_mean(copy), Certificate.without_error(full)
         max_size = request.most(full.size)
         goals = {name: getattr(self, name) for name in ("tol", "size", "radius") if getattr(self, name) is not None}
@@ -254,7 +268,8 @@ class SparseMeanShift(ClusterMixin, BaseEstimator):
     def predict(self, X: PointsLike) -> Labels:
         """The cluster of each row of X. It is the cluster of the fitted limit that is nearest to the row's limit."""
         check_is_fitted(self)
-        given, X = X, self._points(X, reset=False)
+        given = opened(X)
+        X = self._points(given, reset=False)
         density = self._ascent_density()
         ascent = self._ascend(density, X)
         closest, _ = nearest(ascent.limits, self._limits, density.frame)

@@ -16,7 +16,9 @@ return.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
@@ -26,6 +28,7 @@ from scipy.spatial import cKDTree
 
 from reduset._engine import (
     SQUARED,
+    BlockRows,
     DevicePoints,
     Frame,
     array_module,
@@ -262,7 +265,7 @@ def mean_shift(
     ----------
     density : KernelMean, Mixture or AscentDensity
         Density with non-negative weights. A bandwidth below is its unit of length.
-    starts : (n, d)
+    starts : (n, d) array, or rows in blocks
         Start points. If they are on a GPU, ``assignments`` of the result is on it too.
     max_steps : int
         Maximum number of steps of each point.
@@ -272,8 +275,37 @@ def mean_shift(
         Shortest step, in bandwidths. A shorter step ends a trajectory.
     report : function, optional
     """
+    surface = as_ascent(density)
+    if isinstance(starts, BlockRows):
+        ascend = partial(_block_ascent, surface, max_steps, merge_distance, min_step)
+        return _of_blocks(surface, starts, ascend, merge_distance, report)
     with device_of(starts):
-        return _ascend(as_ascent(density), starts, max_steps, merge_distance, min_step, report)
+        return _ascend(surface, starts, max_steps, merge_distance, min_step, report)
+
+
+def _block_ascent(surface: AscentDensity, max_steps: int, merge_distance: float, min_step: float, starts: Floats) -> Ascent:
+    return _ascend(surface, starts, max_steps, merge_distance, min_step, None)
+
+
+def _of_blocks(
+    surface: AscentDensity, starts: BlockRows, ascend: Callable[[Floats], Ascent], merge_distance: float, report: Report | None
+) -> Ascent:
+    """The limits of all blocks. Limits close to a limit of an earlier block are the same."""
+    limits, assignments = np.empty((0, starts.shape[1])), np.empty(len(starts), np.int64)
+    steps = unfinished = 0
+    for a, b, found in starts.results(ascend):
+        both, place = np.concatenate([limits, found.limits]), len(limits) + found.assignments
+        if merge_distance > 0:
+            first, cell = cells(surface.frame.apply(both), merge_distance)
+            kept = np.sort(first)
+            limits, place = both[kept], np.searchsorted(kept, first)[cell][place]
+        else:
+            limits = both
+        assignments[a:b] = place
+        steps, unfinished = max(steps, found.steps), unfinished + found.unfinished
+        if report is not None:
+            report(b, len(starts))
+    return Ascent(limits, assignments, steps, unfinished)
 
 
 def _ascend(

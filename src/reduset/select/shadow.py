@@ -10,13 +10,15 @@ covers a point if g/C is above exp(−1/(2ℓ²)). This is the value of a Gaussi
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reduset import _validate
-from reduset._engine import row_blocks, shadow_centres
+from reduset._engine import BlockRows, Frame, row_blocks, shadow_centres
 from reduset._messages import warn
 from reduset._types import Array, Floats, Indices, Report
 from reduset.kernels import Kernel, RadialKernel
@@ -74,9 +76,10 @@ class _Shadows(Traversal):
         weights = mean.weights if rows is None else mean.weights[rows]
         if isinstance(kernel, RadialKernel):
             metric = kernel.product(mean.dimension).profile.ranking
-            centres, assignments = shadow_centres(points, kernel.plain_frame(points), 1.0 / ell, metric, report)
+            assign = partial(_shadows_by_distance, kernel.plain_frame(points), 1.0 / ell, metric)
         else:
-            centres, assignments = _shadows_by_products(points, kernel, float(np.exp(-0.5 / ell**2)), report)
+            assign = partial(_shadows_by_products, kernel, float(np.exp(-0.5 / ell**2)))
+        centres, assignments = _of_blocks(points, assign, report) if isinstance(points, BlockRows) else assign(points, report)
         if len(centres) == len(points) > 1:
             warn(
                 f"Shadow: ell={ell:g} keeps every one of the {len(points):,} points, because no two are within bandwidth/ell of "
@@ -104,9 +107,47 @@ class _Shadows(Traversal):
         return self._assignments if 0 < self._count == len(self._masses) else None
 
 
-def _shadows_by_products(
-    points: Floats, kernel: Kernel, threshold: float, report: Report | None
-) -> tuple[Indices, NDArray[np.int32]]:
+Assignment = tuple[Indices, NDArray[np.int32]]  # the rows of the centres, and the number of the centre of every row
+
+
+def _of_blocks(points: BlockRows, assign: Callable[..., Assignment], report: Report | None) -> Assignment:
+    """The same centres from rows in blocks. Each batch of blocks has twice as many as the one before.
+
+    Centres of earlier batches come before the rows of a block. They cover what they can, and only the other rows are fetched.
+    """
+    rows, held = np.empty(0, np.int64), np.empty((0, points.shape[1]), points.dtype)
+    filled = np.flatnonzero(np.diff(points.starts)).tolist()
+    a, batch = 0, 1
+    while a < len(filled):
+        some = filled[a : a + batch]
+        parts = list(points.run(partial(_uncovered, assign, held), [()] * len(some), some))
+        numbers = np.concatenate([points.starts[k] + local for k, (local, _) in zip(some, parts, strict=True)])
+        centres, _ = assign(np.concatenate([held, *(values for _, values in parts)]), None)
+        new = centres[len(held) :] - len(held)
+        held = np.concatenate([held, np.concatenate([values for _, values in parts])[new]])
+        rows = np.concatenate([rows, numbers[new]])
+        a, batch = a + batch, 2 * batch
+        if report is not None:
+            report(int(points.starts[some[-1] + 1]), len(points))
+    return rows, points.map_rows(partial(_covering, assign, held))
+
+
+def _covering(assign: Callable[..., Assignment], held: Floats, points: Floats) -> NDArray[np.int32]:
+    """The first centre that covers each row. It is at least the number of ``held`` centres where none of them does."""
+    return assign(np.concatenate([held, points]), None)[1][len(held) :]
+
+
+def _uncovered(assign: Callable[..., Assignment], held: Floats, points: Floats) -> tuple[Indices, Floats]:
+    """The numbers of the rows that no held centre covers, and these rows."""
+    local = np.flatnonzero(_covering(assign, held, points) >= len(held))
+    return local, points[local]
+
+
+def _shadows_by_distance(frame: Frame, radius: float, metric: int, points: Floats, report: Report | None) -> Assignment:
+    return shadow_centres(points, frame, radius, metric, report)
+
+
+def _shadows_by_products(kernel: Kernel, threshold: float, points: Floats, report: Report | None) -> Assignment:
     """The same pass by inner products, for kernels without a distance."""
     assignments = np.full(len(points), -1, np.int32)
     centres: list[int] = []

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,11 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from reduset import _validate
+from reduset._engine import in_blocks, map_rows
 from reduset._messages import warn
 from reduset._types import Array, KernelLike, PointsLike, SeedLike, WeightsLike
 from reduset._validate import naming_columns
+from reduset.data import opened
 from reduset.kernels import FAMILIES, KERNELS, FunctionKernel, Gaussian, Kernel, Laplacian, as_kernel
 from reduset.spectral.components import PrincipalComponents
 from reduset.spectral.graph import DisconnectedWarning, RandomWalk
@@ -55,6 +58,9 @@ class SpectralEstimator(BaseEstimator):
         """The validated rows of X. Unless ``reset``, they must have the columns of the fitted data."""
         if not reset:
             check_is_fitted(self)
+        given = opened(X)
+        if in_blocks(given):
+            return _validate.of_estimator(self, given, reset)
         with naming_columns(X):
             rows = validate_data(self, _validate.known(X), dtype=(np.float64, np.float32), reset=reset)
         return _validate.points(rows)
@@ -140,7 +146,7 @@ class SpectralTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Eig
     def transform(self, X: PointsLike) -> Array:
         """(q, k) coordinates of the rows of X."""
         X = self._rows(X)
-        return with_dtype_of(X, self._functions.evaluate(self._reduced, X))
+        return with_dtype_of(X, map_rows(X, partial(self._functions.evaluate, self._reduced)))
 
     def __sklearn_tags__(self) -> Any:
         return preserving_single(super().__sklearn_tags__())

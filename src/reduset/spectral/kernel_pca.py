@@ -112,7 +112,7 @@ class ReducedKernelPCA(SpectralTransformer):
 
         Parameters
         ----------
-        X : (n, d)
+        X : (n, d) array, frame, files or Dask collection
         y : ignored
         sample_weight : (n,) array, optional
             Non-negative weights of the rows. A weight of 3 equals three equal rows.

@@ -8,13 +8,14 @@ three equal rows. The cost is the selection, and O(n·m) if masses belong to the
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reduset import _validate
-from reduset._engine import SQUARED, assigned_distances, blocks, nearest, physical_memory, row_blocks
+from reduset._engine import SQUARED, BlockRows, assigned_distances, blocks, map_rows, nearest, physical_memory, row_blocks
 from reduset._types import Array, Floats
 from reduset.compression import Compression
 from reduset.kernels import Kernel, RadialKernel, exponential
@@ -251,16 +252,21 @@ def _wider_shadows(full: KernelMean, ell: float, selection: Selection, size: int
 
 def _assigned_products(full: KernelMean, atoms: Array, assignments: NDArray[np.int64]) -> Array:
     """(n,) values g/g(0) of each row with its atom. They are 1 for rows of weight 0."""
-    kernel, d, out = full.kernel, full.dimension, np.ones(full.size)
+    kernel, d = full.kernel, full.dimension
     if not isinstance(kernel, RadialKernel):
-        for j in range(len(atoms)):
-            rows = np.flatnonzero(assignments == j)
-            out[rows] = np.clip(kernel.product_gram(full.atoms[rows], atoms[j : j + 1])[:, 0], -1.0, 1.0)
-        return out
+        return map_rows(full.atoms, partial(_products_of_rows, kernel, atoms), assignments)
     shape = kernel.product(d)
     metric = shape.profile.ranking
     distances = assigned_distances(full.atoms, atoms, assignments, kernel.frame(full.atoms, shape), metric)
     return kernel.product_at(np.sqrt(distances) if metric == SQUARED else distances, d)
+
+
+def _products_of_rows(kernel: Kernel, atoms: Array, points: Floats, assignments: NDArray[np.int64]) -> Array:
+    out = np.ones(len(points))
+    for j in np.unique(assignments[assignments >= 0]):
+        rows = np.flatnonzero(assignments == j)
+        out[rows] = np.clip(kernel.product_gram(points[rows], atoms[j : j + 1])[:, 0], -1.0, 1.0)
+    return out
 
 
 def _given_atoms(X: Floats, masses: Array, kernel: Kernel | None, given: Compression | KernelMean, weights: str) -> WeightedAtoms:
@@ -311,9 +317,16 @@ def nearest_atoms(kernel: Kernel, points: Floats, atoms: Array) -> tuple[NDArray
         frame, scale = kernel.frame(points, shape).sized(points)
         assignments, distances = nearest(points, atoms, frame, shape.profile.ranking)
         return assignments, kernel.product_at(scale * distances, points.shape[1])
+    if isinstance(points, BlockRows):
+        parts = [result for _, _, result in points.results(partial(_nearest_atoms_of_block, kernel, atoms))]
+        return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
     assignments, products = np.empty(len(points), np.int32), np.empty(len(points))
     for a, b in blocks(len(points), max(1, PAIRS_PER_BLOCK // len(atoms))):
         block = kernel.product_gram(points[a:b], atoms)
         assignments[a:b] = block.argmax(axis=1)
         products[a:b] = np.clip(block.max(axis=1), -1.0, 1.0)
     return assignments, products
+
+
+def _nearest_atoms_of_block(kernel: Kernel, atoms: Array, points: Floats) -> tuple[NDArray[np.int32], Array]:
+    return nearest_atoms(kernel, points, atoms)

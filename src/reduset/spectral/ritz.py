@@ -22,8 +22,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import eigh, qr
 
-from reduset._engine import single_threaded_blas
+from reduset._engine import add, over_blocks, single_threaded_blas
 from reduset._types import Array, Floats
+from reduset.kernels import Kernel
 from reduset.spectral.components import (
     PAIR_FRACTION,
     SMALL,
@@ -176,17 +177,28 @@ def _moments(functions: AtomFunctions, reduced: WeightedAtoms, X: Floats, propor
     Values at the atoms are reused if they are available.
     """
     moments = np.zeros((len(functions.offsets) + 1,) * 2)
-
-    def add(values: Array, weights: Array) -> None:
-        block = np.column_stack([values - functions.offsets, np.ones(len(values))])
-        np.add(moments, block.T @ (weights[:, None] * block), out=moments)
-
     atoms = None if functions.at_atoms is None else reduced.rows_in(X)
-    rows = np.arange(len(X))
     if functions.at_atoms is not None and atoms is not None:
-        add(functions.at_atoms, proportions[atoms])
-        rows = np.delete(rows, atoms)
+        moments += _moments_of(functions.at_atoms - functions.offsets, proportions[atoms])
+        proportions = proportions.copy()
+        proportions[atoms] = 0.0
     single = tolerates_single(reduced.kernel, functions.coefficients, X.shape[1])
-    for a, b, values in extended_blocks(reduced.kernel, reduced.atoms, functions.coefficients, X, rows, single):
-        add(values, proportions[rows[a:b]])
+    moments += _row_moments(X, proportions, reduced.kernel, reduced.atoms, functions.coefficients, functions.offsets, single)
     return moments[-1, :-1], moments[:-1, :-1]
+
+
+@over_blocks(add)
+def _row_moments(
+    X: Floats, proportions: Array, kernel: Kernel, atoms: Array, coefficients: Array, offsets: Array, single: bool
+) -> Array:
+    """The same for rows with positive proportions, as one matrix with a last row and column for the means."""
+    moments = np.zeros((len(offsets) + 1,) * 2)
+    rows = np.flatnonzero(proportions)
+    for a, b, values in extended_blocks(kernel, atoms, coefficients, X, rows, single):
+        moments += _moments_of(values - offsets, proportions[rows[a:b]])
+    return moments
+
+
+def _moments_of(values: Array, weights: Array) -> Array:
+    block = np.column_stack([values, np.ones(len(values))])
+    return np.asarray(block.T @ (weights[:, None] * block))
