@@ -18,7 +18,7 @@ ROW = "row"
 class CoverCommand(o.Threaded, o.Writing):
     """Choose rows so that every other row is near one of them: exact k-centre, or a cover of a given radius."""
 
-    data: Annotated[Path, typer.Argument(help="Rows: .npy (memory-mapped), a table of numbers or of lists, or a folder.")]
+    data: Annotated[Path, typer.Argument(help="Rows: .npy (memory-mapped), a table, or a folder.")]
     output: Annotated[
         Path,
         typer.Option(

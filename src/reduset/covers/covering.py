@@ -44,8 +44,8 @@ def cover(
     Parameters
     ----------
     data : (n, d) array, frame, files, Dask collection or GPU array
-        Rows of any floating type. A ``.npy`` file is memory-mapped. A single table, and tables with a column of lists, are loaded. Folders,
-        lists of files and Dask collections are read block by block. Arrays on a GPU (CuPy, torch, DLPack) stay there.
+        Rows of any floating type. A ``.npy`` file is memory-mapped. A single table, and tables with a column of lists, are loaded.
+        Folders, lists of files and Dask collections are read block by block. Arrays on a GPU (CuPy, torch, DLPack) stay there.
     size : int, number of rows to choose
     radius : float
         Largest distance of a row to its nearest chosen row. Selection stops at this radius or at ``size`` rows. Set ``size``,

@@ -76,7 +76,7 @@ def binned(mean: KernelMean, width: float, side: float) -> tuple[KernelMean, flo
 
 
 @dataclass(frozen=True)
-class _Cells:
+class _OccupiedCells:
     """The points of each occupied cell. Coordinates relative to a point of the cell keep all digits in sums.
 
     Attributes
@@ -100,22 +100,22 @@ class _Cells:
     scatters: Array
 
 
-def _joined_cells(one: _Cells, other: _Cells) -> _Cells:
+def _joined_cells(one: _OccupiedCells, other: _OccupiedCells) -> _OccupiedCells:
     keys, first, cell = np.unique(np.concatenate([one.keys, other.keys]), return_index=True, return_inverse=True)
     firsts, origins, totals, shifts, scatters = (
         np.concatenate([getattr(one, name), getattr(other, name)]) for name in ("firsts", "origins", "totals", "shifts", "scatters")
     )
     joined = _grouped(cell, totals, origins - origins[first][cell] + shifts)
-    return _Cells(keys, firsts[first], origins[first], joined[0], joined[1], joined[2] + np.bincount(cell, scatters))
+    return _OccupiedCells(keys, firsts[first], origins[first], joined[0], joined[1], joined[2] + np.bincount(cell, scatters))
 
 
 @over_blocks(_joined_cells)
-def _cells_of(points: Floats, weights: Array, frame: Frame, side: float) -> _Cells:
+def _cells_of(points: Floats, weights: Array, frame: Frame, side: float) -> _OccupiedCells:
     rows = np.flatnonzero(weights)
     z = frame.apply(points[rows])
     keys, first, cell = np.unique(_cell_keys(np.floor(z / side)), return_index=True, return_inverse=True)
     firsts, origins = np.asarray(points[rows[first]], np.float64), z[first]
-    return _Cells(keys, firsts, origins, *_grouped(cell, weights[rows], z - origins[cell]))
+    return _OccupiedCells(keys, firsts, origins, *_grouped(cell, weights[rows], z - origins[cell]))
 
 
 def _grouped(group: Labels, weights: Array, points: Array) -> tuple[Array, Array, Array]:

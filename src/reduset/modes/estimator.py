@@ -31,8 +31,7 @@ from reduset._types import (
     SelectorLike,
     WeightsLike,
 )
-from reduset._validate import rows as _rows
-from reduset._validate import seeded
+from reduset._validate import of_estimator, seeded
 from reduset.certificate import Certificate, at_bandwidth
 from reduset.compression import AtomRequest, Compression, NotReachedWarning, at_most_one, evaluated
 from reduset.data import opened, row_weights
@@ -161,7 +160,7 @@ class SparseMeanShift(ClusterMixin, BaseEstimator):
         merge = _validate.positive(self.merge, "merge", "it is a number of bandwidths")
         _validate.whole(self.max_iter, "max_iter", 1)
         rule = "mode_clustering" if self.bandwidth is None else self.bandwidth
-        weights = None if sample_weight is None else _rows.weights(sample_weight, given, len(X))
+        weights = None if sample_weight is None else _validate.row_weights(sample_weight, given, len(X))
         full = KernelMean.from_samples(X, Gaussian(rule, normalized=True, space="l2"), weights)
         self.bandwidth_ = cast(Gaussian, full.kernel).width
         self._fit_approximation(full)
@@ -192,7 +191,7 @@ class SparseMeanShift(ClusterMixin, BaseEstimator):
         _validate.one_of(self.via, "via", ("atoms", "mixture"))
         if on_device(X) and (self.via != "atoms" or self.finish):
             raise TypeError("an array X on a GPU needs via='atoms' and finish=False; set these, or move X to the CPU")
-        return _rows.of_estimator(self, X, reset)
+        return of_estimator(self, X, reset)
 
     def _finishes(self, rows: int) -> bool:
         """Whether the limits continue on the density of all rows. This is False if the approximation has all rows."""
