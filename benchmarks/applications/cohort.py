@@ -256,7 +256,7 @@ def _full(bags: np.ndarray, distance: str, kernel: Gaussian, sizes: Sizes) -> tu
 def _alike(layout: str, D: np.ndarray, other: np.ndarray) -> float:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The number of connected components", UserWarning)
-        return procrustes(*(lay_out(layout, each, 2, 5).places for each in (D, other))).correlation
+        return procrustes(*(lay_out(layout, each, 2, 5).points for each in (D, other))).correlation
 
 
 def _nearest(D: np.ndarray) -> np.ndarray:

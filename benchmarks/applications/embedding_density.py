@@ -82,7 +82,7 @@ def small(n: int) -> tuple[float, float, float]:
     theirs = gaussian_kde(coordinates.T.astype(np.float64))(coordinates.T)
     theirs = (theirs - theirs.min()) / (theirs.max() - theirs.min())
     between = time.perf_counter()
-    found = of_coordinates(coordinates).scaled
+    found = of_coordinates(coordinates)[0]
     return between - begun, time.perf_counter() - between, float(np.abs(found - theirs).max())
 
 

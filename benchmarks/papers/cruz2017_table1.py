@@ -137,7 +137,7 @@ def measure(quick: bool) -> dict[str, Any]:
         if exponent == TABLE_EXPONENT:
             maps |= {"SKM": skm.distances_, "HERD": D_herd}
         assert np.allclose(D_skm, skm.distances_, atol=1e-6)
-    places = {name: lay_out("isomap", each, 2, 5).places for name, each in maps.items()}
+    places = {name: lay_out("isomap", each, 2, 5).points for name, each in maps.items()}
     fits = {name: procrustes(places["Full"], places[name]) for name in ("SKM", "HERD")}
     figures = {
         "patients": len(bags),

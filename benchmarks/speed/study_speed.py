@@ -62,7 +62,7 @@ def reading(measured: Measured) -> None:
 
 
 def fitting(measured: Measured) -> None:
-    from reduset.cohort import study
+    from reduset.cytometry import study
 
     for name, title in INSIDE.items():
         setattr(study, name, _timed(getattr(study, name), measured, title))
