@@ -46,7 +46,7 @@ def test_one_version_everywhere():
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     heading = re.search(r"^## \[(.+?)\]", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)[1]
     assert {citation["version"], heading, RECIPE["context"]["version"], tagged.version()} == {reduset.__version__}
-    assert f"Version {reduset.__version__.rpartition('.')[0]} is unreleased" in (ROOT / "README.md").read_text()
+    assert f"Version {reduset.__version__.rpartition('.')[0]}, unreleased" in (ROOT / "README.md").read_text()
 
 
 def test_the_pythons_are_the_same_everywhere():
