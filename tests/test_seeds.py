@@ -15,7 +15,7 @@ import reduset
 import surface
 from reduset import Gaussian, KernelMean, compress, sketch
 from reduset._validate import seeded
-from reduset._validate.values import OTHER_NAME
+from reduset._validate.parameters import OTHER_NAME
 from reduset.density import SparseKernelDensity
 from reduset.drift import DriftMonitor
 from reduset.proportions.quapy_adapter import ClassProportionsQuantifier

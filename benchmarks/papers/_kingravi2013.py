@@ -39,7 +39,7 @@ SUBSAMPLE, NYSTROEM, WEIGHTED = "subsample", "Nyström", "weighted Nyström"
 COLOURS = {KPCA: "k", SHADOW: "tab:red", REFINED: "tab:orange", SUBSAMPLE: "0.6", NYSTROEM: "tab:blue", WEIGHTED: "tab:green"}
 RESULTS = Path(__file__).with_name("results")
 SOURCES = (
-    *("spectral/components.py", "spectral/extension.py", "spectral/reduction.py", "spectral/ritz.py"),
+    *("spectral/components.py", "spectral/extension.py", "spectral/reduction.py", "spectral/kernel_pca.py"),
     "select/shadow.py",
 )  # of reduced kernel PCA
 FACE_SHAPE = 20, 26  # 520 columns, as in Table 1

@@ -11,7 +11,7 @@ import reference
 from cases import KERNELS, cloud
 from reduset import set_threads
 from reduset._engine.distances import CITYBLOCK, SOFT_CITYBLOCK, SQUARED
-from reduset._engine.histograms import BINS, OCTAVES, distance_histograms, distance_nodes
+from reduset._engine.kernel_blocks import BINS, OCTAVES, distance_histograms, distance_nodes
 from reduset._engine.profile import Frame
 from reduset.kernels import RadialKernel
 

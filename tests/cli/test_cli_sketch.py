@@ -20,7 +20,7 @@ from annotated_cases import N, cells
 from cli_files import TABLES, write_all
 from reduset import Gaussian
 from reduset import sketch as sketch_rows
-from reduset._archive import atomic
+from reduset._archive import archive
 from reduset.anndata import sketch, sketching
 from reduset.cli import sketch as command
 from reduset.cli.entry import run
@@ -341,7 +341,7 @@ def test_what_cannot_be_put_in_its_place_is_no_damage_of_the_input(stored, tmp_p
     def refuse(temporary, target):
         raise PermissionError(13, "Permission denied", str(target))
 
-    monkeypatch.setattr(atomic, "_move", refuse)
+    monkeypatch.setattr(archive, "_move", refuse)
     run(
         [
             "sketch",

@@ -119,7 +119,7 @@ def test_rows_without_room_for_the_work_on_them_are_refused_at_once(tmp_path, mo
 def test_memory_is_what_the_container_and_the_shell_allow(tmp_path, monkeypatch):
     (tmp_path / "max").write_text("max\n")
     (tmp_path / "less").write_text("1000000\n")
-    monkeypatch.setattr("reduset._engine.memory.CGROUP_FILES", (str(tmp_path / "max"), str(tmp_path / "none")))
+    monkeypatch.setattr("reduset._engine.costs.CGROUP_FILES", (str(tmp_path / "max"), str(tmp_path / "none")))
     assert guard.memory() > 1e8
-    monkeypatch.setattr("reduset._engine.memory.CGROUP_FILES", (str(tmp_path / "max"), str(tmp_path / "less")))
+    monkeypatch.setattr("reduset._engine.costs.CGROUP_FILES", (str(tmp_path / "max"), str(tmp_path / "less")))
     assert guard.memory() == 1e6

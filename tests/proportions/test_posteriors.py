@@ -7,7 +7,7 @@ from sklearn.linear_model import LogisticRegression
 
 from reduset import Gaussian
 from reduset.proportions import ClassProportions
-from reduset.proportions.posteriors import FOLDS, CrossFittedClassifier, cross_fit_classifier
+from reduset.proportions.cross_fit import FOLDS, CrossFittedClassifier, cross_fit_classifier
 
 CODES = np.arange(60) % 3
 NUMBERS = np.arange(60.0)[:, None]  # a row is its number, so that who has seen it can be told

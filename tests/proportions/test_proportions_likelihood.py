@@ -12,8 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from reduset import Gaussian
 from reduset.proportions import ClassProportions
 from reduset.proportions.class_means import FullClassMeans, LabelledPoints, ProjectedClassMeans, class_moments, grams
-from reduset.proportions.class_ratios import learn_ratios
-from reduset.proportions.cross_fit import FOLDS, cross_fitted
+from reduset.proportions.cross_fit import FOLDS, cross_fitted, learn_ratios
 from reduset.proportions.likelihood import TOLERANCE, HeldOutRatios, most_likely
 
 RNG = np.random.default_rng(0)

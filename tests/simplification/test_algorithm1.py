@@ -9,9 +9,8 @@ from scipy.integrate import quad
 import reference_mixture as reference
 from reduset import Mixture, NotReachedWarning, simplify
 from reduset._engine.components import Components
-from reduset.simplification import converged_fit
-from reduset.simplification.converged_fit import ConvergedFit
-from reduset.simplification.local_fit import ComponentArrays, matched_moments
+from reduset.simplification import local_fit
+from reduset.simplification.local_fit import ComponentArrays, ConvergedFit, matched_moments
 from reference_algorithm1 import simplify_plainly
 from reference_mixture import SHAPES, mixture_of
 from simplification_cases import many, measured
@@ -144,7 +143,7 @@ def test_in_fine_units_no_small_change_lowers_the_local_error(shape, other):
 
 
 def test_a_fit_that_does_not_converge_is_reported(monkeypatch):
-    monkeypatch.setattr(converged_fit, "MAX_UPDATES", 2)
+    monkeypatch.setattr(local_fit, "MAX_UPDATES", 2)
     with pytest.warns(NotReachedWarning, match="local fits had not converged after 2 updates"):
         found = simplify(many(40), 3, method="zhang", rng=0, rounds=1, **ALONE)
     assert np.isfinite(found.error)

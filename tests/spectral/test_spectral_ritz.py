@@ -10,7 +10,7 @@ import reference_spectral as dense
 from cases import KERNELS, cloud
 from reduset import Gaussian, compress, set_threads
 from reduset.select import KCenter
-from reduset.spectral import Nystroem, ReducedKernelPCA, components, extension, kernel_pca, ritz
+from reduset.spectral import Nystroem, ReducedKernelPCA, components, extension, kernel_pca
 
 
 def reduced_to(count, size, **options):
@@ -125,7 +125,7 @@ def test_where_functions_are_many_for_the_atoms_a_span_by_more_products_serves_a
     X = np.random.default_rng(1).normal(size=(2000, d)) / np.sqrt(d)
     options = {"kernel": Gaussian(1.0), "reduce": "random", "size": 600, "centre": centre, "random_state": 0}
     rough, exact = (ReducedKernelPCA(5, eigen_solver=solver, **options).fit(X) for solver in ("auto", "dense"))
-    assert 600 // components.PAIR_FRACTION < 5 + kernel_pca.EXTRA_FUNCTIONS <= 600 // ritz.BLOCK_FRACTION
+    assert 600 // components.PAIR_FRACTION < 5 + kernel_pca.EXTRA_FUNCTIONS <= 600 // kernel_pca.BLOCK_FRACTION
     true = whole(5, centre=centre).fit(X).eigenvalues_
     assert np.all(rough.eigenvalues_ <= true * (1 + 1e-9))
     assert np.all(true - rough.eigenvalues_ <= 1.2 * (true - exact.eigenvalues_) + 1e-6 * true)

@@ -10,7 +10,7 @@ from sklearn.metrics import adjusted_rand_score
 import reference_spectral as dense
 from cases import cloud
 from reduset import Gaussian
-from reduset.spectral import ReducedSpectralClustering, rounding
+from reduset.spectral import ReducedSpectralClustering, walks
 from reduset.spectral.graph import random_walk
 from reduset.spectral.reduction import reduce_rows
 
@@ -87,7 +87,7 @@ def test_pivots_are_rows_far_from_the_span_of_the_others_and_the_turn_is_the_nea
     walk, _ = walk_of(cloud(60), k - 1)
     rows = np.column_stack([np.ones(60), walk.functions])
     turn = polar(rows[dense.pivots(rows)].T)[0]
-    found = rounding.pivot_rounding(walk, k)
+    found = walks.pivot_rounding(walk, k)
     np.testing.assert_allclose(np.vstack([found.offsets, found.matrix]), turn, atol=1e-8)
     np.testing.assert_array_equal(found.labels(walk.functions), np.abs(rows @ turn).argmax(axis=1))
 
@@ -100,7 +100,7 @@ def test_indicators_hold_as_much_of_the_mass_as_any_turn_lets_them(seed):
     walk, _ = walk_of(X, 1, sample_weight=masses)
     rows = np.column_stack([np.ones(50), walk.functions])
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-    found = rounding.indicator_rounding(walk, masses, 2, 10, np.random.default_rng(0))
+    found = walks.indicator_rounding(walk, masses, 2, 10, np.random.default_rng(0))
     turn = np.vstack([found.offsets, found.matrix])
     np.testing.assert_allclose(turn @ turn.T, np.eye(2), atol=1e-12)
     held = float(masses @ (rows @ turn).max(axis=1))

@@ -9,9 +9,9 @@ from scipy.integrate import quad
 import reduset
 from reduset.simplification.pipeline import fewest
 from reduset.svm import expansion_fit
+from reduset.svm.compressing import ReductionPlan, _start, allocate, reduce_set, target_of
 from reduset.svm.expansion import CentredPoints, GaussianExpansion
 from reduset.svm.expansion_fit import ExpansionTarget
-from reduset.svm.reduced_set import ReductionPlan, _start, allocate, reduce_set, target_of
 
 
 def expansion(seed=0, n=30, d=3, p=2, width=1.1):

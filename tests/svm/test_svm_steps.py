@@ -5,7 +5,7 @@ import pytest
 from sklearn.datasets import make_moons
 from sklearn.svm import SVC
 
-from reduset.svm import compress_svm, expansion_fit, reduced_set
+from reduset.svm import compress_svm, compressing, expansion_fit
 from reduset.svm.expansion_fit import ExpansionTarget
 from reduset.svm.machines import read
 
@@ -27,9 +27,9 @@ def steps_taken(monkeypatch):
 
 def test_only_the_method_ahead_is_followed_where_steps_are_expensive(monkeypatch):
     both, best = steps_taken(monkeypatch)
-    monkeypatch.setattr(reduced_set, "HEAT_WORK", 0.0)
+    monkeypatch.setattr(compressing, "HEAT_WORK", 0.0)
     monkeypatch.setattr(expansion_fit, "SINGLE_WORK", 0.0)
-    monkeypatch.setattr(reduced_set, "HEAT_STEPS", 10)
+    monkeypatch.setattr(compressing, "HEAT_STEPS", 10)
     one, small = steps_taken(monkeypatch)
     assert one < 0.7 * both
     assert small.loss_.relative < 1.15 * best.loss_.relative
@@ -38,7 +38,7 @@ def test_only_the_method_ahead_is_followed_where_steps_are_expensive(monkeypatch
 def test_slopes_in_single_precision_are_those_in_double():
     machine = read(SVM)
     target = ExpansionTarget(machine.full, X, 0.1)
-    started = target.refit(reduced_set._start(machine.full, machine.parts, 12, "mixture", np.random.default_rng(0)))
+    started = target.refit(compressing._start(machine.full, machine.parts, 12, "mixture", np.random.default_rng(0)))
     squares = started.widths**2
     exact = target._slopes(started.centres, squares)
     near = target._slopes(started.centres, squares, target._single_points(float(squares.min())))

@@ -1,12 +1,11 @@
 """Files: the one archive format of reduset, and atomic writing of any file.
 
-`archive` reads and writes .npz files with a JSON header, `fields` has the types of their fields, and `atomic` replaces files whole.
+`archive` reads and writes .npz files with a JSON header and replaces files of any kind whole. `fields` has the types of the fields.
 
 May import: `_types`, `_messages` and `_validate`.
 """
 
 from reduset._archive import fields
-from reduset._archive.archive import Kind, has_header, kind_of, npy_header, read, write
-from reduset._archive.atomic import Path_, together, write_whole
+from reduset._archive.archive import Kind, Path_, has_header, kind_of, npy_header, read, together, write, write_whole
 
 __all__ = ["Kind", "Path_", "fields", "has_header", "kind_of", "npy_header", "read", "together", "write", "write_whole"]

@@ -3,15 +3,21 @@
 A `Kind` declares what a file holds: its fields, each with a type, bounds and, for arrays, a shape. Members are stored uncompressed,
 so a file never unpacks to more than its own size. A digest of header and arrays detects damage. It is no signature, because an
 edited file can get a new digest. Every field is therefore checked as untrusted input. Errors name the file and the field.
+
+Files of any kind are written atomically: a temporary file in the same folder replaces the target as a whole.
 """
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
+import secrets
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
@@ -20,7 +26,6 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from reduset._archive.atomic import Path_, write_whole
 from reduset._archive.fields import Fields, Numbers, Sizes
 
 HEADER = "header"
@@ -42,6 +47,9 @@ OPENERS = {  # how to open a file of each kind
 
 Arrays = dict[str, NDArray[Any]]
 T = TypeVar("T")
+Path_ = str | os.PathLike[str]
+
+_WAITING: ContextVar[list[tuple[str, Path]] | None] = ContextVar("_WAITING", default=None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,3 +255,63 @@ def _read_array(archive: zipfile.ZipFile, name: str, kinds: str = "f") -> NDArra
             raise ValueError(f"its member {name!r} is not a plain array of numbers that fits in the file")
     with archive.open(info) as stream:
         return npy.read_array(stream, allow_pickle=False)
+
+
+def write_whole(path: Path_, fill: Callable[[BinaryIO], Any]) -> None:
+    """Write a file with ``fill(stream)``, atomically."""
+    target = Path(os.path.realpath(path))  # a link stays, and its target is replaced
+    if target.exists() and not target.is_file():
+        kind = "a folder" if target.is_dir() else "a pipe or a device"
+        raise OSError(errno.EINVAL, f"is {kind}, and only a regular file can be replaced; give another name", os.fspath(path))
+    # the name is known before the file exists, so that it can be removed after an interrupt at any moment
+    temporary = os.fspath(target.parent / f".{target.name[:40]}.{secrets.token_hex(8)}.part")
+    try:
+        with open(temporary, "xb", opener=lambda name, flags: os.open(name, flags, 0o600)) as stream:
+            fill(stream)
+            stream.flush()
+            os.fsync(stream.fileno())
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(temporary, 0o666 & ~mask)  # private while it is written, then as the user's mask allows
+        waiting = _WAITING.get()
+        if waiting is None:
+            _move(temporary, target)
+        else:
+            waiting.append((temporary, target))
+    except BaseException as error:
+        with suppress(FileNotFoundError):
+            os.unlink(temporary)
+        if isinstance(error, OSError) and error.errno and error.filename is None:
+            error.filename = os.fspath(path)  # "no space left" helps only with the file's name
+        raise
+
+
+@contextmanager
+def together() -> Iterator[None]:
+    """Files written inside appear when all of them are written, or none does. Nested blocks belong to the outermost one."""
+    if _WAITING.get() is not None:
+        yield
+        return
+    waiting: list[tuple[str, Path]] = []
+    token = _WAITING.set(waiting)
+    try:
+        yield
+        while waiting:
+            _move(*waiting[0])
+            waiting.pop(0)
+    finally:
+        _WAITING.reset(token)
+        for temporary, _ in waiting:
+            os.unlink(temporary)
+
+
+def _move(temporary: str, target: Path) -> None:
+    """Replace the target, and flush the folder: otherwise a power cut could bring back the old file."""
+    os.replace(temporary, target)
+    if hasattr(os, "O_DIRECTORY"):
+        folder = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            with suppress(OSError):  # some file systems cannot flush folders
+                os.fsync(folder)
+        finally:
+            os.close(folder)

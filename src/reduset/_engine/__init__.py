@@ -57,10 +57,11 @@ kernel over columns. Threads use `blocks`, `row_blocks`, `run_all`, `single_thre
 when the compiler runs.
 
 **On a GPU.** Most of the first table runs there if points or queries are on a GPU, or if `set_device` sends them (`get_device`).
-`on_device` tests for such arrays. Rows are `DevicePoints`; `rows_of` and `column_of` select from them, and `rows_in_place` prepares
-them for a traversal. `as_cupy` converts an array to CuPy, `to_device_of` moves small arrays, `take_on_device` takes entries by an
-index, `array_module` returns the library and `device_of` the device. `as_given` returns results in the caller's library, `to_numpy`
-in NumPy. `require_cpu` raises an error where only the processor is supported.
+`on_device` tests for such arrays. Rows are `DevicePoints`; `rows_of` and `column_of` select from them. `rows_in_place` prepares
+rows for a traversal: `HostRows`, `DeviceRows`, or `FetchedRows` for rows outside of main memory; `defining` converts them to the
+coordinates that define distances. `as_cupy` converts an array to CuPy, `to_device_of` moves small arrays, `take_on_device` takes
+entries by an index, `array_module` returns the library and `device_of` the device. `as_given` returns results in the caller's
+library, `to_numpy` in NumPy. `require_cpu` raises an error where only the processor is supported.
 
 Names are imported on first use, so that code which only needs threads does not wait for the compiler.
 """
@@ -75,9 +76,9 @@ if TYPE_CHECKING:
     from reduset._engine.boxes import box_sums, normal_tail, oblique_box_sums
     from reduset._engine.cached import cached_property
     from reduset._engine.centre_distances import array_module, assigned_distances, has_single_products
-    from reduset._engine.columnwise import columnwise_gram
     from reduset._engine.compiled import report_compilation
     from reduset._engine.components import Components, Moments, component_logs, component_sums
+    from reduset._engine.costs import physical_memory
     from reduset._engine.covariances import (
         LOG_2PI,
         as_diagonal,
@@ -99,14 +100,20 @@ if TYPE_CHECKING:
     from reduset._engine.factor import Pursuit, cholesky_dropping, order_by_energy, pivot_floor
     from reduset._engine.farthest import FarthestFirst
     from reduset._engine.fourier import fourier_sums
-    from reduset._engine.histograms import distance_histograms, distance_nodes
     from reduset._engine.host_rows import FetchedRows, HostRows, rows_in_place
     from reduset._engine.k_means import LabelSums, cluster_sums, draw_seeds
-    from reduset._engine.kernel_blocks import KernelMaps, UseGram, gram_blocks, product_matrix
+    from reduset._engine.kernel_blocks import (
+        KernelMaps,
+        UseGram,
+        columnwise_gram,
+        distance_histograms,
+        distance_nodes,
+        gram_blocks,
+        product_matrix,
+    )
     from reduset._engine.lazy_cover import LazyCover, defining, to_numpy
     from reduset._engine.leaf_sums import LeafSums
     from reduset._engine.leaves import Leaves, build_leaves, leaf_order
-    from reduset._engine.memory import physical_memory
     from reduset._engine.neighbours import LeafCover, nearest, nearest_by_block
     from reduset._engine.passes import BlockRows, add, each_column, held_rows, in_blocks, in_memory, map_rows, over_blocks
     from reduset._engine.profile import Frame, Profile
@@ -170,9 +177,9 @@ _HOMES = {
     "boxes": "box_sums normal_tail oblique_box_sums",
     "cached": "cached_property",
     "centre_distances": "array_module assigned_distances has_single_products",
-    "columnwise": "columnwise_gram",
     "compiled": "report_compilation",
     "components": "Components Moments component_logs component_sums",
+    "costs": "physical_memory",
     "covariances": "LOG_2PI as_diagonal as_full from_lower_rows from_whitened is_shared"
     " log_determinants log_peaks whitened_gradients",
     "cuda.arrays": "as_cupy as_given on_device require_cpu",
@@ -185,14 +192,12 @@ _HOMES = {
     "factor": "Pursuit cholesky_dropping order_by_energy pivot_floor",
     "farthest": "FarthestFirst",
     "fourier": "fourier_sums",
-    "histograms": "distance_histograms distance_nodes",
     "host_rows": "FetchedRows HostRows rows_in_place",
     "k_means": "LabelSums cluster_sums draw_seeds",
-    "kernel_blocks": "KernelMaps UseGram gram_blocks product_matrix",
+    "kernel_blocks": "KernelMaps UseGram columnwise_gram distance_histograms distance_nodes gram_blocks product_matrix",
     "lazy_cover": "LazyCover defining to_numpy",
     "leaf_sums": "LeafSums",
     "leaves": "Leaves build_leaves leaf_order",
-    "memory": "physical_memory",
     "neighbours": "LeafCover nearest nearest_by_block",
     "passes": "BlockRows add each_column held_rows in_blocks in_memory map_rows over_blocks",
     "profile": "Frame Profile",

@@ -1,8 +1,25 @@
-"""Kernel values, one block of rows at a time: for many bandwidths at once, and as functions Σⱼ Aⱼₖ φ(cⱼ, ·) for all k at once.
+"""Kernel values, one block of rows at a time: computed, used and discarded, in memory O(block).
 
-The distances of a block of rows to the others are computed once and serve every bandwidth, because a distance in other units is the
-distance times a factor. In many dimensions ten bandwidths cost little more than one. O(n·m·d) for the distances, O(n·m) for each
-bandwidth and O(n·m·p) for p functions. Memory O(block): values are computed, used and discarded.
+**Many bandwidths at once.** The distances of a block of rows to the others are computed once and serve every bandwidth, because a
+distance in other units is the distance times a factor. In many dimensions ten bandwidths cost little more than one. O(n·m·d) for
+the distances, O(n·m) for each bandwidth. As functions Σⱼ Aⱼₖ φ(cⱼ, ·) for all k at once, O(n·m·p) for p functions.
+
+**Histograms of distances.** A radial kernel depends on distances only. So Σᵢ wᵢ φ(|xᵢ − q|/h) for any number of bandwidths is a sum
+over the histogram of the distances from q. Its bins follow the floating-point format, 2⁵ per octave, so that a shift of bits finds
+a bin without a logarithm. A point's weight is split between the two ends of its bin. Every function that is linear within the bins
+is therefore exact. The relative error of exp(−t) is at most (t/2⁵)²/8 up to t = 24, and its logarithm is off by at most 2⁻⁵
+everywhere. O(n·q·d) time, O(q · bins) memory.
+
+**A product over columns plus Gaussians over whole rows**, for explanations of models:
+
+    k(x, y) = ρ₀ Πⱼ (1 + θ kⱼ(xⱼ, yⱼ)) / (1 + θ) + ρ₁ e + ρ₂ e⁴ + ρ₃ e¹⁶
+
+    kⱼ = ½ (1 − |uⱼ − vⱼ|) + ½ / (1 + (sⱼ − tⱼ)²),     e = exp(−Σⱼ aⱼ (sⱼ − tⱼ)²)
+
+Rows hold two coordinates per column: a rank u in [0, 1] and a scaled value s. Expanded, the product is a sum over all subsets of
+columns. A subset of p columns contributes the product of its kernels with the factor θᵖ (an analysis-of-variance kernel: Stitson et
+al. 1999). e, e⁴ and e¹⁶ are Gaussians of whole rows. Each has half the bandwidth of the one before, and all share one exponential.
+O(n·m·d); k(x, x) = Σ ρ.
 """
 
 from __future__ import annotations
@@ -16,18 +33,32 @@ from numpy.typing import NDArray
 from reduset._engine.arithmetic import FAST, exp_minus
 from reduset._engine.cached import cached_property
 from reduset._engine.centre_distances import Centres
-from reduset._engine.compiled import compiled, row
+from reduset._engine.compiled import compiled, for_loops, row
 from reduset._engine.device import uses_gpu
-from reduset._engine.distances import CITYBLOCK, SQUARED, to_exponents
+from reduset._engine.distances import CITYBLOCK, SQUARED, distances_at, to_distances, to_exponents
+from reduset._engine.passes import add, over_blocks
 from reduset._engine.profile import MAX_REGISTER_COLUMNS, Frame, Profile
 from reduset._engine.sums import gram
 from reduset._engine.threads import blocks, run_all, single_threaded_blas
-from reduset._types import Floats
+from reduset._types import Array, Floats
 
 GRAM_ENTRIES, MAX_GRAM_ROWS, MIN_GRAM_ROWS, GRAM_ROWS_PER_TASK = 1 << 21, 1024, 64, 128
 
 Matrix = NDArray[np.float64]
 UseGram = Callable[[int, int, int, Matrix], None]  # (bandwidth index, first row, last row + 1, matrix of these rows)
+
+ENTRIES, MAX_ROWS, MIN_ROWS = 1 << 19, 512, 32
+MIN_TASKS, MIN_TASK_ROWS = 8, 128  # least number of tasks, to occupy the threads, unless tasks had fewer rows than this
+
+BITS = 5  # of the mantissa, as part of the bin index
+SHIFT = 23 - BITS
+OCTAVES = 30  # on both sides of 1
+FIRST_BIN = (127 - OCTAVES) << BITS  # bin of the least distance, from its bits as float32
+BINS = (2 * OCTAVES) << BITS
+POINTS_PER_BLOCK = 1 << 11  # points
+QUERIES_TASK = 32
+
+COLUMNWISE_ROWS = 64  # in a task
 
 
 @compiled(fastmath=FAST)
@@ -73,10 +104,6 @@ def gram_blocks(points: Floats, others: Floats, frame: Frame, profile: Profile, 
 
 def _fill_distances(centres: Centres, points: Floats, out: Matrix) -> None:
     out[:] = centres.distances(points)
-
-
-ENTRIES, MAX_ROWS, MIN_ROWS = 1 << 19, 512, 32
-MIN_TASKS, MIN_TASK_ROWS = 8, 128  # least number of tasks, to occupy the threads, unless tasks had fewer rows than this
 
 
 class KernelMaps:
@@ -191,3 +218,80 @@ def _to_values_in_double(distances, out):
     for i in range(distances.shape[0]):
         for j in range(distances.shape[1]):
             out[i, j] = exp_minus(np.float64(distances[i, j]))
+
+
+def distance_nodes() -> NDArray[np.float64]:
+    """The distances at the ends of the bins, (BINS + 1,)."""
+    return ((FIRST_BIN + np.arange(BINS + 1)) << SHIFT).astype(np.int32).view(np.float32).astype(np.float64)
+
+
+@over_blocks(add)
+def distance_histograms(points: Floats, weights: Floats, queries: Floats, frame: Frame, metric: int) -> NDArray[np.float64]:
+    """The weight at each of the `distance_nodes` for each query, (q, BINS + 1). Distances out of range are clipped."""
+    out = np.zeros((len(queries), BINS + 1))
+    Q = frame.apply(queries)
+    distances = distances_at(metric, np.float64)
+    for a, b in blocks(len(points), 1 << 16):
+        Z = np.ascontiguousarray(frame.apply(points[a:b]).T)
+        w = for_loops(weights[a:b])
+        run_all([partial(_count_distances, Z, w, Q[c:e], distances, out[c:e]) for c, e in blocks(len(Q), QUERIES_TASK)])
+    return out
+
+
+@compiled(fastmath=FAST)
+def _count_distances(Z, weights, Q, distances, out):
+    n = Z.shape[1]
+    low = np.float32(2.0**-OCTAVES)
+    high = np.float32(2.0**OCTAVES * (1 - 2.0**-20))
+    unit = np.float64(1.0 / (1 << SHIFT))
+    mask = (1 << SHIFT) - 1
+    distance = np.empty(POINTS_PER_BLOCK)
+    clipped = np.empty(POINTS_PER_BLOCK, np.float32)
+    bits = clipped.view(np.int32)
+    for a in range(0, n, POINTS_PER_BLOCK):
+        b = min(n, a + POINTS_PER_BLOCK)
+        for k in range(len(Q)):
+            to_distances(distances, Z, a, n, b - a, row(Q, k), distance)
+            for i in range(b - a):
+                clipped[i] = min(max(np.float32(distance[i]), low), high)
+            counts = row(out, k)
+            for i in range(b - a):
+                index = (bits[i] >> SHIFT) - FIRST_BIN
+                upper = weights[a + i] * ((bits[i] & mask) * unit)
+                counts[index] += weights[a + i] - upper
+                counts[index + 1] += upper
+
+
+def columnwise_gram(points: Floats, others: Floats, theta: float, rates: Floats, parts: tuple[float, float, float, float]) -> Array:
+    """(n, m) k(xᵢ, yⱼ) of rows (n, 2d) and (m, 2d); the ranks of all columns come first.
+
+    ``theta`` is θ, ``rates`` are the aⱼ, (d,), and ``parts`` the ρ.
+    """
+    rows, columns, rates = for_loops(points), for_loops(np.transpose(others)), for_loops(rates)
+    out = np.empty((len(points), len(others)))
+    tasks = blocks(len(rows), COLUMNWISE_ROWS)
+    run_all([partial(_fill_columnwise, rows[a:b], columns, theta, rates, parts, out[a:b]) for a, b in tasks])
+    return out
+
+
+@compiled(fastmath=FAST)
+def _fill_columnwise(rows, columns, theta, rates, parts, out):
+    """Compute k of some rows with all columns of the transposed others. The loop over the others vectorises."""
+    d = rows.shape[1] // 2
+    half, one = 0.5 * theta / (1.0 + theta), (1.0 + 0.5 * theta) / (1.0 + theta)
+    squares = np.empty(out.shape[1])
+    for i in range(len(rows)):
+        line = out[i]
+        line[:] = 1.0
+        squares[:] = 0.0
+        for j in range(d):
+            u, s, rate = rows[i, j], rows[i, d + j], rates[j]
+            ranks, values = columns[j], columns[d + j]
+            for k in range(len(line)):
+                square = (s - values[k]) * (s - values[k])
+                line[k] *= one - half * abs(u - ranks[k]) + half / (1.0 + square)
+                squares[k] += rate * square
+        for k in range(len(line)):
+            wide = exp_minus(squares[k])
+            middle = wide * wide * wide * wide
+            line[k] = parts[0] * line[k] + parts[1] * wide + parts[2] * middle + parts[3] * middle * middle * middle * middle

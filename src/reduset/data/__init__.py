@@ -8,8 +8,7 @@ May import: `_types`, `_engine`, `_frames`, `_validate` and `io`.
 """
 
 from reduset.data.file_rows import FileRows
-from reduset.data.source import as_source, has_paths, is_dask, opened, row_weights
-from reduset.data.tables import is_elsewhere, on_each, open_tables
+from reduset.data.source import as_source, has_paths, is_dask, is_elsewhere, on_each, open_tables, opened, row_weights
 
 # imported names that are not listed are for other packages of the library
 __all__ = ["as_source"]

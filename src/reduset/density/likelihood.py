@@ -5,7 +5,7 @@
 There are two methods, and each reads the data once for all bandwidths.
 
 - "distances" evaluates the full density. One pass makes a histogram of the distances of the points from each q
-  (`_engine/histograms.py`), which serves every bandwidth. Fifty bandwidths cost little more than one: O(n·q·d).
+  (`_engine/kernel_blocks.py`), which serves every bandwidth. Fifty bandwidths cost little more than one: O(n·q·d).
 - "atoms" evaluates the compressed density (Cruz Cortés & Scott 2017, Section VI-B, there for proportions). Atoms are selected once,
   and their weights are computed for every bandwidth, O(m³) each.
 """

@@ -15,15 +15,19 @@ from typing import Any
 import numpy as np
 
 from reduset import _archive, _validate
+from reduset._archive import fields as f
+from reduset._engine import WindowSums
 from reduset._messages import warn
 from reduset._progress import Progress
 from reduset._types import Array, Indices, PointsLike, ProgressLike, SeedLike
 from reduset._validate import seeded
-from reduset.drift import monitor_file
+from reduset.drift import reference_file
 from reduset.drift.estimator import DriftTest
 from reduset.drift.reference import StoredReference
+from reduset.drift.reference_file import MAX_ROWS
+from reduset.drift.run_length import Thresholds
 from reduset.drift.sample import Sample
-from reduset.drift.watch_rule import DEPENDENCE_ROWS, Dependence, WatchRule
+from reduset.drift.watch_rule import DEPENDENCE_ROWS, HISTORY_POINTS, Dependence, History, WatchRule, WatchState
 
 ERT = 10_000
 MIN_ROWS = 50
@@ -31,6 +35,32 @@ SHORTEST, LONGEST = 8, 2048
 ERT_FRACTION, ROWS_FRACTION = 2, 4  # windows have at most 1/2 of ``ert`` and 1/4 of the rows of the reference
 DEPENDENCE_LEVEL = 1e-4
 BLOCK_ROWS = 4096
+
+COUNT = f.whole(0, MAX_ROWS)
+FIELDS: f.Fields = {
+    "about": f.entries(),
+    "ert": f.number(1),
+    "thin": f.whole(1, MAX_ROWS),
+    "level": f.number(0, above=True),
+    "position": COUNT,
+    "every": f.whole(1, MAX_ROWS),
+    "n_seen": COUNT,
+    "last": f.number(),
+    "window": COUNT,
+    "alarmed_at": f.optional(COUNT),
+    "since": f.optional(f.listed(COUNT, 3)),
+    "form": f.Numbers(("form",), low=0, high=1e30),
+    "kept": f.Numbers(("form",), low=0, high=1e9, integers=True),
+    "windows": f.Numbers(("windows",), low=2, high=1e9, integers=True),
+    "centres": f.Numbers(("windows",), low=-1e30, high=1e30),
+    "factors": f.Numbers(("windows",), low=-1e30, high=1e30),
+    # Coordinates are below 1e9, so that their sums over at most 2**53 rows are below 1e25.
+    "ring": f.Numbers(("ring", "form"), low=-1e25, high=1e25),
+    "early": f.Numbers(("early?", "form"), low=-1e10, high=1e10, optional=True),
+    "history_rows": f.Numbers(("history?",), low=-1e50, high=1e50),
+    "history_statistics": f.Numbers(("history?",), low=-1e50, high=1e50),
+}
+MONITOR_FILE = _archive.Kind("reduset.DriftMonitor", "monitor", reference_file.STORED | FIELDS)
 
 
 @dataclass(frozen=True)
@@ -149,13 +179,26 @@ class DriftMonitor:
         path : file
         about : plain values to store with it, ``about_`` once resumed
         """
-        monitor_file.write(path, self._rule, self._state, self.about_ if about is None else about)
+        rule, state = self._rule, self._state
+        values = {
+            **reference_file.values_of(rule.reference),
+            **vars(rule),
+            **vars(rule.thresholds),
+            **vars(state),
+            "about": self.about_ if about is None else about,
+            "position": state.sums.position,
+            "ring": state.sums.ring,
+            "every": state.history.every,
+            "history_rows": state.history.rows,
+            "history_statistics": state.history.statistics,
+        }
+        _archive.write(path, MONITOR_FILE, values)
 
     @classmethod
     def resume(cls, path: _archive.Path_) -> DriftMonitor:
         """Continue from a checkpoint. A damaged, edited, newer or foreign file raises `ValueError` and is unchanged."""
         monitor = cls.__new__(cls)
-        monitor._rule, monitor._state, monitor.about_ = monitor_file.read(path)
+        monitor._rule, monitor._state, monitor.about_ = _archive.read(path, {MONITOR_FILE: _parts_from})
         return monitor
 
     # -- state --------------------------------------------------------------------------------------------------------------
@@ -259,3 +302,25 @@ def _windows(given: Any, ert: float, rows: float) -> Indices:
             f"windows must be at most as long as the reference, {rows:,.0f} rows, got {lengths[-1]:,}; pass shorter windows"
         )
     return np.asarray(lengths, np.int64)
+
+
+def _parts_from(values: dict[str, Any]) -> tuple[WatchRule, WatchState, dict[str, Any]]:
+    """The rule, the state of the stream and the plain values of a file."""
+    reference, windows, early = reference_file.reference_from(values), values["windows"], values["early"]
+    if values["kept"].max() >= reference.features.size or not (np.diff(windows) > 0).all():
+        raise ValueError("kept must be coordinates of the reference, and windows must increase")
+    if len(values["ring"]) <= windows[-1] or (early is not None and len(early) > DEPENDENCE_ROWS):
+        raise ValueError("ring must be longer than the longest window, and early at most as long as the rows that are examined")
+    if len(values["history_rows"]) > HISTORY_POINTS or (values["alarmed_at"] is not None and values["since"] is None):
+        raise ValueError(f"history must have at most {HISTORY_POINTS:,} points, and alarmed_at needs since")
+    rule = WatchRule(
+        reference,
+        thresholds=Thresholds(values["centres"], values["factors"], values["level"]),
+        **{name: values[name] for name in ("ert", "thin", "form", "kept", "windows")},
+    )
+    state = WatchState(
+        WindowSums(windows, values["ring"], values["position"]),
+        history=History(values["history_rows"], values["history_statistics"], values["every"]),
+        **{name: values[name] for name in ("early", "n_seen", "last", "window", "alarmed_at", "since")},
+    )
+    return rule, state, values["about"]

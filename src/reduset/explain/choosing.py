@@ -23,7 +23,7 @@ rows. Their columns are in standard deviations. The mean squared distance of two
 weight.
 
 With few columns the Gaussians have most weight. They are smooth, so a few rows can reduce their part of the error to almost zero.
-The product has kinks, which a few rows cannot approximate. The loops are in `_engine.columnwise`. The ranks cost O(d·n log n).
+The product has kinks, which a few rows cannot approximate. The loops are in `_engine.kernel_blocks`. The ranks cost O(d·n log n).
 
 **Selection.** Up to 1,000 rows are selected greedily, for weights that sum to one. Let b(x) = φ(·, x) − f be the kernel functions
 relative to f. Their inner products are ⟨b(x), b(y)⟩ = k(x, y) − f(x) − f(y) + ‖f‖². Let A be the inverse of their Gram matrix at

@@ -2,10 +2,10 @@
 
 All class means are projected onto shared atoms (`class_means`). Bandwidth and ridge are selected on held-out training rows
 (`bandwidth_search`). "matching" returns the mixture of class means that is nearest to the sample's mean (`simplex_fit`; Cruz Cortés
-& Scott 2017, Section VI-B). "likelihood" computes ratios of the class densities (`class_ratios`) from the products of rows with the
-class means (`cross_fit`). It returns the mixture that makes the sample most likely (`likelihood`). In both cases the class means
-test whether the sample is a mixture. Fitting costs O(n·m·d), and a sample of n₀ rows O(n₀·m·d). Without compression
-(``size="all"``) the costs are O(n²·d) and O(n₀·n·d).
+& Scott 2017, Section VI-B). "likelihood" computes ratios of the class densities from the products of rows with the class means
+(`cross_fit`). It returns the mixture that makes the sample most likely (`likelihood`). In both cases the class means test whether
+the sample is a mixture. Fitting costs O(n·m·d), and a sample of n₀ rows O(n₀·m·d). Without compression (``size="all"``) the costs
+are O(n²·d) and O(n₀·n·d).
 """
 
 from __future__ import annotations
@@ -44,10 +44,8 @@ from reduset.kernels.registry import as_kernel
 from reduset.mean import KernelMean
 from reduset.proportions.bandwidth_search import RIDGES, ProportionsSearch, search
 from reduset.proportions.class_means import ClassMeans, FullClassMeans, LabelledPoints, ProjectedClassMeans, class_moments, grams
-from reduset.proportions.class_ratios import held_out_ratios, learn_ratios
-from reduset.proportions.cross_fit import cross_fitted
+from reduset.proportions.cross_fit import CrossFittedClassifier, cross_fit_classifier, cross_fitted, held_out_ratios, learn_ratios
 from reduset.proportions.likelihood import most_likely
-from reduset.proportions.posteriors import CrossFittedClassifier, cross_fit_classifier
 from reduset.proportions.simplex_fit import SOLVERS, goodness_of_fit, proportions
 from reduset.select import as_selector
 

@@ -20,10 +20,16 @@ from reduset._types import Array, Labels
 from reduset.mixture import Mixture
 from reduset.mixture.covariances import log_squares
 from reduset.simplification import grouping
-from reduset.simplification.converged_fit import ConvergedFit
 from reduset.simplification.joint_fit import JointFit, affordable_steps
 from reduset.simplification.l2_error import L2ErrorEstimator, RelativeL2Error
-from reduset.simplification.local_fit import ComponentArrays, LocalFit, matched_moments, regroup_by_distance, regroup_by_divergence
+from reduset.simplification.local_fit import (
+    ComponentArrays,
+    ConvergedFit,
+    LocalFit,
+    matched_moments,
+    regroup_by_distance,
+    regroup_by_divergence,
+)
 
 ROUNDS = 30  # of grouping, at most
 TOLERANCE, DESCENT_TOLERANCE = 1e-3, 1e-2  # relative change of the distortion that ends rounds: in the paper, and before a descent

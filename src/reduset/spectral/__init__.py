@@ -1,6 +1,6 @@
 """Spectral methods on weighted atoms: kernel PCA, Nyström features, manifold learning and clustering (Kingravi, Vela & Gray 2013).
 
-Rows become weighted atoms (`reduction`). Their eigenproblem is solved (`components`, `ritz`, `graph`) and extended to any point
+Rows become weighted atoms (`reduction`). Their eigenproblem is solved (`components`, `graph`) and extended to any point
 (`extension`). The estimators are `kernel_pca`, `nystroem` and `walks`.
 
 May import: compression, select and the packages below them.

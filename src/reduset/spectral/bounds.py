@@ -22,7 +22,7 @@ constant is 4/(eℓ²). Its 2/ℓ² for the Laplacian is correct. In (23), 2κ m
 **Shadows and centring.** All rows of a shadow are within bandwidth/ℓ of its atom. So g ≥ κ exp(−1/(2ℓ²)) for the Gaussian. Centring
 adds at most (‖μ‖ + ‖μ̄‖)·MMD to the operator's bound. It adds nothing to Theorem 5.2, since it projects both matrices.
 
-**Refined components.** `ritz` rotates components towards the rows. Let θ be their eigenvalues, and t the trace outside their span.
+**Refined components** are rotated towards the rows (`kernel_pca`). Let θ be their eigenvalues, and t the trace outside their span.
 With any atoms, √Σ(λ − θ)² ≤ Σ(λ − θ) ≤ t. Their residual is the block of the rows' operator between the span and its complement.
 Its norm is at most √(θ₁ t), since the operator is positive. The rows' next eigenvalue is at most θ_(D+1) + t. So ‖P − P̄‖_HS is at
 most √2 √(θ₁ t)/(θ_D − θ_(D+1) − t), if this gap is positive.
