@@ -1,0 +1,440 @@
+"""Rows within a radius of each other, exactly: the net of a list of rows, and all pairs.
+
+A *net* keeps a row unless a row that was kept earlier is within the radius. Rows come in the order of their priority. The list is
+halved: the net of the first half is found, rows of the second half near it are dropped, and the rest of the second half follows. So
+most comparisons are between two large sets.
+
+Two searches find the pairs of two sets that may be near. Both sort the rows along their principal directions and skip parts of the
+sets with boxes farther apart than the radius.
+
+- By coordinates: the leading principal coordinates and the length of the rest never increase a distance. Few of them rule out
+  nearly all pairs if the radius is small compared with the spread of the rows.
+- By products: matrix products of all columns in single precision, for large radii and structure in many columns.
+
+Each accepted pair is confirmed by its squared distance, with the terms added in order in double precision. Errors of single
+precision are bounded and added to the radius of the search, so that no pair is missed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reduset._engine.arithmetic import FAST
+from reduset._engine.compiled import compiled, inner
+from reduset._engine.lazy_cover import RowStore, defining
+from reduset._engine.leaves import leaf_order
+from reduset._engine.profile import Frame
+from reduset._engine.threads import blocks, run_all
+from reduset._types import Array, Floats, Indices, Report
+
+TILE = 64  # rows that are compared with a row at once
+STEP = 8  # coordinates between two comparisons with the radius
+COORDINATES = 32  # principal coordinates, the length of the rest included
+BOXED = 8  # coordinates of boxes
+QUERIES = 256  # rows of a task of the search by coordinates
+CANDIDATES = 1 << 14  # pairs between two confirmations
+BASE = 1024  # rows of a net that are compared one by one
+CHUNK = 2048  # rows of a chunk of the search by products
+SAMPLED = 4096
+UNIT = 2.0**-24  # rounding of single precision
+FAR = np.float32(1e18)  # coordinate of missing rows of a tile
+# nanoseconds on one core: a step for one pair; a confirmed pair, and each of its columns; a product, and each of its columns
+STEP_TIME, PAIR_TIME, COLUMN_TIME, PRODUCT_TIME, TERM_TIME = 0.7, 60.0, 3.0, 1.5, 0.025
+
+
+class NearRows:
+    """The rows of a store, sorted for searches within a radius.
+
+    Attributes
+    ----------
+    order : (n,) the row at each position
+    position : (n,) the position of each row
+    """
+
+    def __init__(self, store: RowStore, cosine: bool, squared_radius: float) -> None:
+        self.store, self.cosine, self.squared_radius = store, cosine, float(squared_radius)
+        self._prepare_coordinates()
+        self._by_products = self._products_are_faster()
+
+    # -- preparation --------------------------------------------------------------------------------------------------------------
+
+    def _prepare_coordinates(self) -> None:
+        """Sort the rows by their principal coordinates, and bound the errors of single precision."""
+        store, n, d = self.store, self.store.count, self.store.dimension
+        sample = defining(store.take(np.arange(0, n, max(1, n // SAMPLED))), self.cosine)
+        self.centre = sample.mean(axis=0)
+        sample -= self.centre
+        _, axes = np.linalg.eigh(sample.T @ sample)
+        self.axes = np.ascontiguousarray(axes[:, ::-1][:, : min(d, COORDINATES - 1)])
+        width = min(d, COORDINATES - 1) + (d >= COORDINATES)
+        coordinates = np.zeros((n, -(-width // STEP) * STEP), np.float32)
+        reach = np.zeros(len(parts := blocks(n, CHUNK)))
+        run_all([partial(self._place, coordinates, reach, k, a, b) for k, (a, b) in enumerate(parts)], blas=True)
+        self.reach = float(reach.max())
+        keys = coordinates[:, : min(16, coordinates.shape[1])]
+        self.order = leaf_order(keys, Frame(np.zeros(keys.shape[1]), 1.0), TILE)[0].astype(np.int64)
+        self.position = np.empty(n, np.int64)
+        self.position[self.order] = np.arange(n)
+        self.coordinates = coordinates[self.order]
+        error = 2 * (np.sqrt(width) * UNIT + np.sqrt(4 * d * 2.0**-53)) * self.reach
+        limit = (np.sqrt(self.squared_radius) + error) ** 2 * (1 + (width + 8) * 2 * UNIT)
+        self.limit = np.nextafter(np.float32(limit), np.float32(np.inf))
+
+    def _place(self, coordinates: Floats, reach: Array, k: int, a: int, b: int) -> None:
+        exact = defining(self.store.take(slice(a, b)), self.cosine)
+        exact -= self.centre
+        leading = exact @ self.axes
+        squares = np.einsum("ij,ij->i", exact, exact)
+        width = leading.shape[1]
+        coordinates[a:b, :width] = leading
+        if exact.shape[1] > width:
+            coordinates[a:b, width] = np.sqrt(np.maximum(squares - np.einsum("ij,ij->i", leading, leading), 0))
+        reach[k] = np.sqrt(squares.max())
+
+    def _products_are_faster(self) -> bool:
+        """Compare the estimated times of the two searches on a sample of pairs."""
+        n, d = len(self.order), self.store.dimension
+        rows = np.arange(0, n, max(1, n // SAMPLED))
+        queries = self.coordinates[rows[:: max(1, len(rows) // 512)]]
+        steps, near = _sample_search(queries, _tiles(self.coordinates[rows]), self.limit)
+        pairs = len(queries) * len(rows)
+        near -= len(queries)  # each with itself
+        by_coordinates = STEP_TIME * steps / pairs + (PAIR_TIME + COLUMN_TIME * d) * max(near, 0) / pairs
+        return bool(by_coordinates > PRODUCT_TIME + TERM_TIME * d)
+
+    # -- results ------------------------------------------------------------------------------------------------------------------
+
+    def net(self, rows: Indices, report: Report | None = None) -> Indices:
+        """The rows of the list that are kept: each row unless an earlier one that is kept is within the radius."""
+        done = [0]
+
+        def visit(positions: Indices) -> Indices:
+            if len(positions) <= BASE:
+                kept = self._resolve(positions)
+                done[0] += len(positions)
+                if report is not None:
+                    report(done[0], len(rows))
+                return kept
+            first = visit(positions[: len(positions) // 2])
+            second = positions[len(positions) // 2 :]
+            left = second[~self._are_near(second, first)]
+            done[0] += len(second) - len(left)
+            return np.concatenate([first, visit(left)])
+
+        return self.order[visit(self.position[rows])]
+
+    def are_near(self, rows: Indices, others: Indices) -> NDArray[np.bool_]:
+        """Whether one of the others is within the radius of each row."""
+        return self._are_near(self.position[rows], self.position[others])
+
+    def pairs(self, rows: Indices, others: Indices) -> tuple[Indices, Indices, Array]:
+        """All pairs of a row and another within the radius, as row numbers with the squared distance; a row is not its own pair."""
+        queries, targets = np.sort(self.position[rows]), np.sort(self.position[others])
+        parts: list[tuple[Indices, Indices, Array]] = []
+        for one, other, squares in self._confirmed(queries, targets):
+            apart = one != other
+            parts.append((self.order[one[apart]], self.order[other[apart]], squares[apart]))
+        if not parts:
+            return np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)
+        one, other, squares = (np.concatenate(column) for column in zip(*parts, strict=True))
+        order = np.lexsort((other, one))
+        return one[order], other[order], squares[order]
+
+    # -- searches -----------------------------------------------------------------------------------------------------------------
+
+    def _resolve(self, positions: Indices) -> Indices:
+        """The net of a few rows, in their order."""
+        if not len(positions):
+            return positions
+        exact = np.ascontiguousarray(defining(self.store.take(self.order[positions]), self.cosine))
+        alive = np.ones(len(positions), np.bool_)
+        if self._by_products:
+            squares, slack = self._squares(positions, positions)
+            _net_of_squares(squares, slack, exact, self.squared_radius, alive)
+        else:
+            points = self.coordinates[positions]
+            _net_of_tiles(points, _tiles(points), exact, self.limit, self.squared_radius, alive)
+        return positions[alive]
+
+    def _are_near(self, queries: Indices, targets: Indices) -> NDArray[np.bool_]:
+        near = np.zeros(len(queries), np.bool_)
+        if len(targets) and len(queries):
+            order = np.argsort(queries)
+            found = np.zeros(len(queries), np.bool_)
+            search = self._near_by_products if self._by_products else self._near_by_coordinates
+            search(queries[order], np.sort(targets), found)
+            near[order] = found
+        return near
+
+    def _near_by_coordinates(self, queries: Indices, targets: Indices, near: NDArray[np.bool_]) -> None:
+        tiles, low, high = self._boxed_tiles(targets)
+
+        def task(a: int, b: int) -> None:
+            points, numbers = self.coordinates[queries[a:b]], self.order[queries[a:b]]
+            for one, other in _candidates(points, tiles, low, high, self.limit, near[a:b]):
+                squares = self._distances(numbers[one], self.order[targets[other]])
+                near[a + one[squares <= self.squared_radius]] = True
+
+        run_all([partial(task, a, b) for a, b in blocks(len(queries), QUERIES)])
+
+    def _near_by_products(self, queries: Indices, targets: Indices, near: NDArray[np.bool_]) -> None:
+        parts = blocks(len(targets), CHUNK)
+
+        def task(a: int, b: int) -> None:
+            for c, e in parts:
+                left = np.flatnonzero(~near[a:b])
+                if len(left) and not self._are_apart(queries[a:b], targets[c:e]):
+                    squares, slack = self._squares(queries[a + left], targets[c:e])
+                    least = squares.min(axis=1)
+                    near[a + left[least <= self.squared_radius - slack]] = True
+                    one, other = np.nonzero((squares <= self.squared_radius + slack) & ~near[a + left][:, None])
+                    for k, e_ in blocks(len(one), CANDIDATES):
+                        i, j = one[k:e_], other[k:e_]
+                        exact = self._distances(self.order[queries[a + left[i]]], self.order[targets[c + j]])
+                        near[a + left[i[exact <= self.squared_radius]]] = True
+
+        run_all([partial(task, a, b) for a, b in blocks(len(queries), CHUNK)], blas=True)
+
+    def _confirmed(self, queries: Indices, targets: Indices) -> Iterator[tuple[Indices, Indices, Array]]:
+        """Pairs of positions within the radius, with squared distances, for sorted queries and targets."""
+        length = CHUNK if self._by_products else QUERIES
+        tiles = None if self._by_products else self._boxed_tiles(targets)
+        for begin, end in blocks(len(queries), 16 * length):
+            parts: dict[int, list[tuple[Indices, Indices, Array]]] = {a: [] for a, _ in blocks(end - begin, length)}
+
+            def task(a: int, b: int, chosen: Indices, found: list[tuple[Indices, Indices, Array]]) -> None:
+                for one, other in self._possible(chosen[a:b], targets, tiles):
+                    squares = self._distances(self.order[one], self.order[other])
+                    near = squares <= self.squared_radius
+                    found.append((one[near], other[near], squares[near]))
+
+            run_all(
+                [partial(task, a, b, queries[begin:end], parts[a]) for a, b in blocks(end - begin, length)], blas=self._by_products
+            )
+            for found in parts.values():
+                yield from found
+
+    def _possible(self, queries: Indices, targets: Indices, tiles: Any) -> Iterator[tuple[Indices, Indices]]:
+        """Pairs of positions that may be within the radius."""
+        if tiles is not None:
+            points = self.coordinates[queries]
+            for one, other in _candidates(points, *tiles, self.limit, np.zeros(len(points), np.bool_)):
+                yield queries[one], targets[other]
+            return
+        for a, b in blocks(len(targets), CHUNK):
+            if not self._are_apart(queries, targets[a:b]):
+                squares, slack = self._squares(queries, targets[a:b])
+                one, other = np.nonzero(squares <= self.squared_radius + slack)
+                for c, e in blocks(len(one), CANDIDATES):
+                    yield queries[one[c:e]], targets[a + other[c:e]]
+
+    def _are_apart(self, queries: Indices, targets: Indices) -> bool:
+        """Whether the boxes of two sets are farther apart than the radius."""
+        one, other = self.coordinates[queries, :BOXED], self.coordinates[targets, :BOXED]
+        gaps = np.maximum(np.maximum(one.min(axis=0) - other.max(axis=0), other.min(axis=0) - one.max(axis=0)), 0)
+        return bool((gaps * gaps).sum() > self.limit)
+
+    def _squares(self, queries: Indices, targets: Indices) -> tuple[NDArray[np.float32], float]:
+        """(q, t) squared distances by a product in single precision, and a bound on their error."""
+        one, other = self._single(queries), self._single(targets)
+        squares_of_one, squares_of_other = np.einsum("ij,ij->i", one, one), np.einsum("ij,ij->i", other, other)
+        with np.errstate(invalid="ignore"):  # BLAS may read values beyond the last row and warn about them
+            squares = one @ other.T
+        squares *= -2
+        squares += squares_of_one[:, None]
+        squares += squares_of_other
+        largest = float(squares_of_one.max()) + float(squares_of_other.max())
+        return squares, (self.store.dimension + 16) * 4 * UNIT * largest
+
+    def _single(self, positions: Indices) -> NDArray[np.float32]:
+        exact = defining(self.store.take(self.order[positions]), self.cosine)
+        exact -= self.centre
+        return exact.astype(np.float32)
+
+    def _distances(self, rows: Indices, others: Indices) -> Array:
+        """Squared distances of pairs of rows."""
+        squares = np.empty(len(rows))
+        for a, b in blocks(len(rows), max(1, (1 << 20) // self.store.dimension)):
+            one = defining(self.store.take(rows[a:b]), self.cosine)
+            _add_squares(one, defining(self.store.take(others[a:b]), self.cosine), squares[a:b])
+        return squares
+
+    def _boxed_tiles(self, targets: Indices) -> tuple[Floats, Floats, Floats]:
+        """Tiles of the coordinates of sorted rows, and the boxes of these tiles."""
+        tiles = _tiles(self.coordinates[targets])
+        boxed = tiles[:, :BOXED]
+        low = boxed.min(axis=2)
+        return tiles, low, np.where(boxed == FAR, -FAR, boxed).max(axis=2)
+
+
+def _tiles(points: Floats) -> NDArray[np.float32]:
+    """(tiles, columns, TILE) coordinates by columns, tile by tile."""
+    n, width = points.shape
+    tiles = np.full((-(-n // TILE), width, TILE), FAR, np.float32)
+    full = n // TILE
+    tiles[:full] = points[: full * TILE].reshape(full, TILE, width).transpose(0, 2, 1)
+    if full < len(tiles):
+        tiles[full, :, : n - full * TILE] = points[full * TILE :].T
+    return tiles
+
+
+def _candidates(
+    points: Floats, tiles: Floats, low: Floats, high: Floats, limit: Any, near: NDArray[np.bool_]
+) -> Iterator[tuple[Indices, Indices]]:
+    """Pairs (point, number of the target) that may be near, some thousand at a time. ``near`` marks points that need no more."""
+    ones, others = np.empty(CANDIDATES, np.int64), np.empty(CANDIDATES, np.int64)
+    at = np.zeros(2, np.int64)  # tile and point where the search continues
+    while at[0] < len(tiles):
+        count = _search(points, tiles, low, high, limit, near, at, ones, others)
+        if count:
+            yield ones[:count].copy(), others[:count].copy()
+
+
+@compiled(fastmath=FAST)
+def _search(points, tiles, low, high, limit, near, at, ones, others):
+    sums = np.empty(TILE, np.float32)
+    box_low = low[0].copy()
+    box_high = low[0].copy()
+    boxed = low.shape[1]
+    for c in range(boxed):
+        box_low[c] = points[0, c]
+        box_high[c] = points[0, c]
+        for i in range(len(points)):
+            box_low[c] = min(box_low[c], points[i, c])
+            box_high[c] = max(box_high[c], points[i, c])
+    count = 0
+    for t in range(at[0], len(tiles)):
+        gap = np.float32(0)
+        for c in range(boxed):
+            g = max(max(low[t, c] - box_high[c], box_low[c] - high[t, c]), np.float32(0))
+            gap += g * g
+        first = at[1]
+        at[1] = np.int64(0)
+        if gap > limit:
+            continue
+        tile = tiles[t]
+        for i in range(first, len(points)):
+            if near[i]:
+                continue
+            point = points[i]
+            gap = np.float32(0)
+            for c in range(boxed):
+                g = max(max(low[t, c] - point[c], point[c] - high[t, c]), np.float32(0))
+                gap += g * g
+            if gap > limit:
+                continue
+            if count + TILE > len(ones):
+                at[0] = t
+                at[1] = i
+                return count
+            if _add_steps(tile, point, limit, sums) > limit:
+                continue
+            for k in range(TILE):
+                if sums[k] <= limit:
+                    ones[count] = i
+                    others[count] = t * TILE + k
+                    count += 1
+    at[0] = len(tiles)
+    return count
+
+
+@inner(fastmath=FAST)
+def _add_steps(tile, point, limit, sums):
+    """Add squared differences, some coordinates at a time, until all sums are above the limit; return the least sum."""
+    for k in range(TILE):
+        sums[k] = np.float32(0)
+    least = np.float32(0)
+    for c in range(0, len(tile), STEP):
+        least = _add_step(tile, c, point, sums)
+        if least > limit:
+            break
+    return least
+
+
+@inner(fastmath=FAST)
+def _add_step(tile, c, point, sums):
+    a, b, e, f = tile[c], tile[c + 1], tile[c + 2], tile[c + 3]
+    g, h, m, n = tile[c + 4], tile[c + 5], tile[c + 6], tile[c + 7]
+    p0, p1, p2, p3 = point[c], point[c + 1], point[c + 2], point[c + 3]
+    p4, p5, p6, p7 = point[c + 4], point[c + 5], point[c + 6], point[c + 7]
+    for k in range(TILE):
+        u0, u1, u2, u3 = a[k] - p0, b[k] - p1, e[k] - p2, f[k] - p3
+        u4, u5, u6, u7 = g[k] - p4, h[k] - p5, m[k] - p6, n[k] - p7
+        sums[k] += ((u0 * u0 + u1 * u1) + (u2 * u2 + u3 * u3)) + ((u4 * u4 + u5 * u5) + (u6 * u6 + u7 * u7))
+    least = sums[0]
+    for k in range(TILE):
+        least = min(least, sums[k])
+    return least
+
+
+@compiled(fastmath=FAST)
+def _sample_search(points, tiles, limit):
+    """The number of steps for each pair, added up, and the number of pairs that may be near."""
+    sums = np.empty(TILE, np.float32)
+    steps = 0
+    near = 0
+    for t in range(len(tiles)):
+        for i in range(len(points)):
+            for k in range(TILE):
+                sums[k] = np.float32(0)
+            for c in range(0, tiles.shape[1], STEP):
+                steps += TILE
+                least = _add_step(tiles[t], c, points[i], sums)
+                if least > limit:
+                    break
+            for k in range(TILE):
+                near += least <= limit and sums[k] <= limit
+    return steps, near
+
+
+@compiled()
+def _add_squares(one, other, squares):
+    for i in range(len(squares)):
+        total = 0.0
+        for j in range(one.shape[1]):
+            u = one[i, j] - other[i, j]
+            total += u * u
+        squares[i] = total
+
+
+@inner()
+def _is_near(one, other, squared_radius):
+    total = 0.0
+    for j in range(len(one)):
+        u = one[j] - other[j]
+        total += u * u
+        if total > squared_radius:
+            return False
+    return True
+
+
+@compiled(fastmath=FAST)
+def _net_of_tiles(points, tiles, exact, limit, squared_radius, alive):
+    sums = np.empty(TILE, np.float32)
+    for i in range(len(points)):
+        if not alive[i]:
+            continue
+        for t in range(i // TILE, len(tiles)):
+            if _add_steps(tiles[t], points[i], limit, sums) > limit:
+                continue
+            for k in range(TILE):
+                j = t * TILE + k
+                if j > i and j < len(points) and sums[k] <= limit and alive[j] and _is_near(exact[i], exact[j], squared_radius):
+                    alive[j] = False
+
+
+@compiled()
+def _net_of_squares(squares, slack, exact, squared_radius, alive):
+    for i in range(len(squares)):
+        if not alive[i]:
+            continue
+        for j in range(i + 1, len(squares)):
+            if squares[i, j] > squared_radius + slack or not alive[j]:
+                continue
+            if squares[i, j] <= squared_radius - slack or _is_near(exact[i], exact[j], squared_radius):
+                alive[j] = False
