@@ -2,13 +2,59 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import os
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from reduset import _archive, _validate
+from reduset._archive import fields as f
 from reduset._describe import Description, Row
 from reduset._types import Array, Indices
+from reduset.covers.near import component_rows, diameter, pairs_within
+
+FARTHEST, NET = "farthest-first", "net"
+FILE = _archive.Kind(
+    "reduset.Cover",
+    "cover",
+    {
+        "indices": f.Numbers(("m?",), 0, integers=True),
+        "distances": f.Numbers(("m?",), 0, unbounded=True),
+        "start": f.Numbers(("s?",), -1, integers=True),
+        "assignments": f.Numbers(("n",), -1, integers=True),
+        "assignment_distances": f.Numbers(("n",), 0, unbounded=True),
+        "points": f.Numbers(("k", "d"), dtype=None),
+        "radius": f.number(0.0),
+        "spacing": f.number(0.0),
+        "metric": f.one_of(("euclidean", "cosine")),
+        "method": f.one_of((FARTHEST, NET)),
+    },
+)
+
+
+class Group(NamedTuple):
+    """A kept row, the rows that it replaces, and their distances to it, nearest first."""
+
+    kept: int
+    rows: Indices
+    distances: Array
+
+
+class Component(NamedTuple):
+    """Rows that are joined by chains of near rows, and the largest distance of two of them."""
+
+    rows: Indices
+    diameter: float
+
+
+class Pairs(NamedTuple):
+    """Row numbers of the pairs, the lower one first, and their distances."""
+
+    first: Indices
+    second: Indices
+    distances: Array
 
 
 @dataclass(frozen=True)
@@ -18,11 +64,14 @@ class Cover:
     Attributes
     ----------
     indices : (m,) array
-        Row numbers in order of selection. Each row is the farthest from all earlier ones, so every prefix is the cover of its size.
+        Row numbers in order of selection. With ``method="farthest-first"``, each row is the farthest from all earlier ones, so every
+        prefix is the cover of its size. With ``method="net"``, the order is that of the priorities.
     distances : (m,) array
-        Distance of each row to the earlier ones when it was selected. The first is infinite.
+        Distance of each row to the earlier ones when it was selected; the first is infinite. NaN for a net.
     radius : float
         Largest distance of any row to its nearest centre. Computed in double precision.
+    spacing : float
+        No two of the chosen rows are nearer to each other than this. In a net they are farther apart.
     assignments : (n,) array
         Nearest centre of each row, as a position in ``start`` followed by ``indices``. Values are −1 if not computed.
     assignment_distances : (n,) array
@@ -30,15 +79,20 @@ class Cover:
     start : (s,) array
         Row numbers of the centres passed as ``start``. Points that are not rows have −1.
     metric : "euclidean" or "cosine" (1 − cos)
+    method : "farthest-first" or "net"
     """
 
     indices: Indices
     distances: Array
     radius: float
+    spacing: float
     assignments: Indices = field(repr=False)
-    assignment_distances: NDArray[np.float32] = field(repr=False)
+    assignment_distances: NDArray[np.float64] = field(repr=False)
     start: Indices = field(repr=False)
     metric: str
+    method: str
+    _rows: Any = field(default=None, repr=False, compare=False)  # the rows of the data, None after loading
+    _points: Any = field(default=None, repr=False, compare=False)  # (s + m, d) the centres
 
     @property
     def size(self) -> int:
@@ -50,24 +104,93 @@ class Cover:
         """(s + m,) number of rows assigned to each centre, beginning with the centres of ``start``."""
         return np.bincount(self.assignments[self.assignments >= 0], minlength=len(self.start) + len(self.indices))
 
-    def groups(self, radius: float | None = None) -> list[Indices]:
-        """Groups of near-duplicates: for each centre the rows within a radius of it, if there are at least two.
+    @property
+    def points(self) -> Array:
+        """(s + m, d) the centres: those of ``start``, then the chosen rows."""
+        if self._points is None:
+            raise ValueError("points are not known, because this cover was made without data")
+        return self._points() if callable(self._points) else self._points
 
-        The default is the radius of the cover. Groups are sorted by size, largest first. Two rows of a group are at most twice the
-        radius apart.
+    # -- near rows ----------------------------------------------------------------------------------------------------------------
+
+    def groups(self, radius: float | None = None) -> list[Group]:
+        """Each centre that replaces other rows, with these rows and their distances; the largest groups first.
+
+        Parameters
+        ----------
+        radius : only rows within this distance of their centre; by default the radius of the cover
+            Two rows of a group are at most twice as far apart; four times for the cosine distance.
         """
         reach = self.radius if radius is None else radius
-        rows = np.flatnonzero((self.assignments >= 0) & (self.assignment_distances <= np.float32(reach) * (1 + 1e-6)))
-        order = rows[np.argsort(self.assignments[rows], kind="stable")]
-        parts = np.split(order, np.flatnonzero(np.diff(self.assignments[order])) + 1) if len(order) else []
-        return sorted((part for part in parts if len(part) > 1), key=len, reverse=True)
+        centres = np.concatenate([self.start, self.indices])
+        own = np.zeros(len(self.assignments), bool)
+        own[centres[centres >= 0]] = True
+        rows = np.flatnonzero((self.assignments >= 0) & ~own & (self.assignment_distances <= reach * (1 + 1e-12)))
+        order = rows[np.lexsort((self.assignment_distances[rows], self.assignments[rows]))]
+        ends = np.flatnonzero(np.diff(self.assignments[order])) + 1
+        parts = np.split(order, ends) if len(order) else []
+        groups = [Group(int(centres[self.assignments[part[0]]]), part, self.assignment_distances[part]) for part in parts]
+        return sorted(groups, key=lambda group: -len(group.rows))
+
+    def pairs(self, radius: float | None = None, data: Any = None) -> Pairs:
+        """All pairs of rows of the data within a radius.
+
+        Parameters
+        ----------
+        radius : by default the radius that was asked for
+        data : the rows, needed only for a cover that was loaded from a file
+        """
+        first, second, squares = pairs_within(self._data(data), self._reach(radius), self._cosine)
+        return Pairs(first, second, in_metric(np.sqrt(squares), self._cosine))
+
+    def components(self, radius: float | None = None, data: Any = None) -> list[Component]:
+        """Rows that are joined by chains of pairs within a radius, the largest components first.
+
+        Two rows of a component may be far apart: its diameter is the largest distance of two of its rows.
+        """
+        rows = self._data(data)
+        first, second, _ = pairs_within(rows, self._reach(radius), self._cosine)
+        members = chains(first, second)
+        return [
+            Component(part, float(in_metric(np.sqrt(diameter(rows, part, self._cosine)), self._cosine))) for part in members
+        ]
+
+    @property
+    def _cosine(self) -> bool:
+        return self.metric == "cosine"
+
+    def _reach(self, radius: float | None) -> float:
+        return self.spacing if radius is None else _validate.radius(radius)
+
+    def _data(self, data: Any) -> Any:
+        if data is not None:
+            rows = open_rows(data)
+            if rows.count != len(self.assignments):
+                raise ValueError(f"data must have the {len(self.assignments):,} rows of this cover, got {rows.count:,}")
+            return rows
+        if self._rows is None:
+            raise ValueError("data must be given, because a cover that was loaded from a file has no rows")
+        return self._rows
+
+    # -- files --------------------------------------------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the cover with its centres as ``.npz``."""
+        values = {name: getattr(self, name) for name in FILE.fields}
+        _archive.write(path, FILE, values)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Cover:
+        """Read a cover. Every field is checked, and nothing in the file is executed."""
+        return _archive.read(path, {FILE: cls._from_file})
 
     def describe(self) -> Description:
         """Size, covering radius and spacing as rows of (label, value, explanation)."""
         n, distance = len(self.assignments), "cosine distance" if self.metric == "cosine" else "distance"
         added = f" added to {len(self.start):,} existing centres" if len(self.start) else ""
         facts = {"n": n, "size": self.size, "start": len(self.start), "metric": self.metric, "radius": self.radius}
-        apart = f"any two of the rows are at least {self.distances[-1]:.4g} apart" if self.size > 1 else ""
+        limit = "more than" if self.method == NET else "at least"
+        apart = f"any two of the rows are {limit} {self.spacing:.4g} apart" if self.size > 1 else ""
         return Description(
             f"Cover: {self.size:,} of {n:,} rows{added}",
             (
@@ -75,7 +198,7 @@ class Cover:
                     "radius",
                     f"every row is within {distance} {self.radius:.4g} of its nearest centre",
                     "The largest distance of a row to its nearest centre.",
-                    facts,
+                    facts | {"spacing": self.spacing, "method": self.method},
                 ),
                 Row("spacing", apart, "The smallest distance of two chosen rows."),
             ),

@@ -1,0 +1,109 @@
+"""Rows near each other: the net of a radius, all pairs, and chains of pairs with their diameters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from reduset._engine import NearRows, blocks, defining, to_numpy
+from reduset._types import Array, Indices, Report
+from reduset.covers.rows import squared
+
+BATCH = 1 << 18  # rows whose pairs are held at a time
+DIAMETER_ROWS = 2048
+
+
+class WithPoints:
+    """The rows of a store, followed by points that are not among them."""
+
+    def __init__(self, store: Any, points: Array) -> None:
+        self.store, self.points = store, points
+        self.arrays, self.dimension = np, store.dimension
+        self.count = store.count + len(points)
+
+    def take(self, rows: Any) -> Array:
+        numbers = np.arange(self.count)[rows] if isinstance(rows, slice) else np.asarray(rows)
+        values = np.empty((len(numbers), self.dimension))
+        own = numbers < self.store.count
+        values[own] = self.store.take(numbers[own])
+        values[~own] = self.points[numbers[~own] - self.store.count]
+        return values
+
+
+def net_of(
+    search: NearRows, order: Indices, start: Indices, report: Report | None = None
+) -> Indices:
+    """The rows of the order that are kept, given that those of ``start`` are."""
+    if len(start):
+        order = order[~np.isin(order, start)]
+        order = order[~search.are_near(order, start)]
+    return search.net(order, report)
+
+
+def nearest_within(search: NearRows, rows: Indices, centres: Indices, report: Report | None = None) -> tuple[Indices, Array]:
+    """For each row the first of the nearest centres, as a position, and its squared distance. Each has a centre within the radius."""
+    nearest, squares = np.empty(len(rows), np.int64), np.empty(len(rows))
+    position = np.full(search.store.count, -1, np.int64)
+    position[centres] = np.arange(len(centres))
+    for a, b in blocks(len(rows), BATCH):
+        one, other, found = search.pairs(rows[a:b], centres)
+        order = np.lexsort((position[other], found, one))
+        first = order[np.concatenate([[True], one[order][1:] != one[order][:-1]])] if len(order) else order
+        at = np.argsort(rows[a:b], kind="stable")
+        nearest[a + at], squares[a + at] = position[other[first]], found[first]
+        if report is not None:
+            report(b, len(rows))
+    return nearest, squares
+
+
+def priorities(search: NearRows, keep: Any, n: int) -> Indices:
+    """The rows in order of their priority; the lowest row first among equal ones."""
+    if isinstance(keep, str):
+        if keep == "medoid":
+            return np.argsort(-search.counts(n), kind="stable")
+        return np.arange(n)[:: -1 if keep == "last" else 1]
+    return np.argsort(-keep, kind="stable")
+
+
+def pairs_within(rows: Any, radius: float, cosine: bool) -> tuple[Indices, Indices, Array]:
+    """All pairs of rows within a radius, the lower row first, with their squared distances."""
+    search = NearRows(rows, cosine, squared(radius, cosine))
+    every = np.arange(rows.count)
+    parts = []
+    for a, b in blocks(rows.count, BATCH):
+        one, other, squares = search.pairs(every[a:b], every)
+        lower = one < other
+        parts.append((one[lower], other[lower], squares[lower]))
+    first, second, found = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return first, second, found
+
+
+def chains(first: Indices, second: Indices, n: int) -> list[Indices]:
+    """The rows of each component of a graph of pairs, the largest first."""
+    involved, flat = np.unique(np.concatenate([first, second]), return_inverse=True)
+    if not len(involved):
+        return []
+    k = len(involved)
+    graph = coo_array((np.ones(len(first), np.int8), (flat[: len(first)], flat[len(first) :])), shape=(k, k))
+    labels = connected_components(graph, directed=False)[1]
+    order = np.argsort(labels, kind="stable")
+    parts = np.split(involved[order], np.flatnonzero(np.diff(labels[order])) + 1)
+    return sorted(parts, key=lambda part: (-len(part), part[0]))
+
+
+def diameter(rows: Any, members: Indices, cosine: bool) -> float:
+    """The largest squared distance of two of some rows."""
+    points = defining(to_numpy(rows.take(rows.arrays.asarray(members))), cosine)
+    points -= points.mean(axis=0)
+    squares = np.einsum("ij,ij->i", points, points)
+    largest = 0.0
+    for a, b in blocks(len(points), DIAMETER_ROWS):
+        for c, e in blocks(len(points), DIAMETER_ROWS):
+            if c >= a:
+                distances = squares[a:b, None] + squares[c:e] - 2 * points[a:b] @ points[c:e].T
+                i, j = np.unravel_index(distances.argmax(), distances.shape)
+                largest = max(largest, float(np.square(points[a + i] - points[c + j]).sum()))
+    return largest
