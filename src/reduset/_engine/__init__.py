@@ -21,6 +21,7 @@ nearest              nearest atom of each point and distance; also `nearest_by_b
 assigned_distances   distance of each point to its assigned centre                        (n,)             n·d
 FarthestFirst        the farthest-first traversal (k-centre), which can be continued      (m,) rows, radii n·m·d at worst
 LazyCover            the same for long rows, `HostRows` or `DeviceRows`, by products      (m,) rows, radii n·m·d at worst
+NearRows             rows within a radius: the net of a list of rows, and all pairs       rows; pairs      n²·d/2 at worst
 shadow_centres       a greedy cover by balls, in the order of the rows                    rows, (n,)       n·m·d at worst
 rows_not_among       the rows that differ from all given points                           rows             n·(d + log m)
 cluster_sums         Σ w and Σ w (x − c) over the points nearest to each centre c         (m,), (m, d)     as `nearest`
@@ -114,6 +115,7 @@ if TYPE_CHECKING:
     from reduset._engine.lazy_cover import LazyCover, defining, to_numpy
     from reduset._engine.leaf_sums import LeafSums
     from reduset._engine.leaves import Leaves, build_leaves, leaf_order
+    from reduset._engine.near_rows import NearRows
     from reduset._engine.neighbours import LeafCover, nearest, nearest_by_block
     from reduset._engine.passes import BlockRows, add, each_column, held_rows, in_blocks, in_memory, map_rows, over_blocks
     from reduset._engine.profile import Frame, Profile
@@ -140,7 +142,7 @@ __all__ += [
 ]
 __all__ += ["assigned_distances", "columnwise_gram", "equal_mass_strata", "exchange", "leaf_order", "rows_not_among"]
 __all__ += ["Components", "component_logs", "component_sums", "from_whitened", "whitened_gradients"]
-__all__ += ["DeviceRows", "FetchedRows", "HostRows", "LazyCover", "WindowSums", "defining", "valley_depths"]
+__all__ += ["DeviceRows", "FetchedRows", "HostRows", "LazyCover", "NearRows", "WindowSums", "defining", "valley_depths"]
 __all__ += ["DevicePoints", "as_cupy", "as_given", "on_device", "require_cpu", "to_device_of"]
 __all__ += ["get_device", "set_device"]
 __all__ += ["BlockRows", "add", "each_column", "held_rows", "in_blocks", "in_memory", "map_rows", "over_blocks"]
@@ -198,6 +200,7 @@ _HOMES = {
     "lazy_cover": "LazyCover defining to_numpy",
     "leaf_sums": "LeafSums",
     "leaves": "Leaves build_leaves leaf_order",
+    "near_rows": "NearRows",
     "neighbours": "LeafCover nearest nearest_by_block",
     "passes": "BlockRows add each_column held_rows in_blocks in_memory map_rows over_blocks",
     "profile": "Frame Profile",

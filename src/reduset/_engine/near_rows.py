@@ -17,6 +17,7 @@ precision are bounded and added to the radius of the search, so that no pair is 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -29,7 +30,7 @@ from reduset._engine.compiled import compiled, inner
 from reduset._engine.lazy_cover import RowStore, defining
 from reduset._engine.leaves import leaf_order
 from reduset._engine.profile import Frame
-from reduset._engine.threads import blocks, run_all
+from reduset._engine.threads import blocks, run_all, single_threaded_blas
 from reduset._types import Array, Floats, Indices, Report
 
 TILE = 64  # rows that are compared with a row at once
@@ -47,7 +48,7 @@ FAR = np.float32(1e18)  # coordinate of missing rows of a tile
 STEP_TIME, PAIR_TIME, COLUMN_TIME, PRODUCT_TIME, TERM_TIME = 0.7, 60.0, 3.0, 1.5, 0.025
 
 
-class NearRows:
+class NearRows(ABC):
     """The rows of a store, sorted for searches within a radius.
 
     Attributes
@@ -56,58 +57,37 @@ class NearRows:
     position : (n,) the position of each row
     """
 
+    order: Indices
+    position: Indices
+
     def __init__(self, store: RowStore, cosine: bool, squared_radius: float) -> None:
         self.store, self.cosine, self.squared_radius = store, cosine, float(squared_radius)
-        self._prepare_coordinates()
-        self._by_products = self._products_are_faster()
+        self._prepare()
 
-    # -- preparation --------------------------------------------------------------------------------------------------------------
+    @staticmethod
+    def of(store: RowStore, cosine: bool, squared_radius: float) -> NearRows:
+        """The rows of a store, where they are."""
+        if store.arrays is np:
+            return HostNearRows(store, cosine, squared_radius)
+        from reduset._engine.cuda.near_rows import DeviceNearRows
 
-    def _prepare_coordinates(self) -> None:
-        """Sort the rows by their principal coordinates, and bound the errors of single precision."""
-        store, n, d = self.store, self.store.count, self.store.dimension
-        sample = defining(store.take(np.arange(0, n, max(1, n // SAMPLED))), self.cosine)
-        self.centre = sample.mean(axis=0)
-        sample -= self.centre
-        _, axes = np.linalg.eigh(sample.T @ sample)
-        self.axes = np.ascontiguousarray(axes[:, ::-1][:, : min(d, COORDINATES - 1)])
-        width = min(d, COORDINATES - 1) + (d >= COORDINATES)
-        coordinates = np.zeros((n, -(-width // STEP) * STEP), np.float32)
-        reach = np.zeros(len(parts := blocks(n, CHUNK)))
-        run_all([partial(self._place, coordinates, reach, k, a, b) for k, (a, b) in enumerate(parts)], blas=True)
-        self.reach = float(reach.max())
-        keys = coordinates[:, : min(16, coordinates.shape[1])]
-        self.order = leaf_order(keys, Frame(np.zeros(keys.shape[1]), 1.0), TILE)[0].astype(np.int64)
-        self.position = np.empty(n, np.int64)
-        self.position[self.order] = np.arange(n)
-        self.coordinates = coordinates[self.order]
-        error = 2 * (np.sqrt(width) * UNIT + np.sqrt(4 * d * 2.0**-53)) * self.reach
-        limit = (np.sqrt(self.squared_radius) + error) ** 2 * (1 + (width + 8) * 2 * UNIT)
-        self.limit = np.nextafter(np.float32(limit), np.float32(np.inf))
+        return DeviceNearRows(store, cosine, squared_radius)
 
-    def _place(self, coordinates: Floats, reach: Array, k: int, a: int, b: int) -> None:
-        exact = defining(self.store.take(slice(a, b)), self.cosine)
-        exact -= self.centre
-        leading = exact @ self.axes
-        squares = np.einsum("ij,ij->i", exact, exact)
-        width = leading.shape[1]
-        coordinates[a:b, :width] = leading
-        if exact.shape[1] > width:
-            coordinates[a:b, width] = np.sqrt(np.maximum(squares - np.einsum("ij,ij->i", leading, leading), 0))
-        reach[k] = np.sqrt(squares.max())
+    @abstractmethod
+    def _prepare(self) -> None:
+        """Sort the rows."""
 
-    def _products_are_faster(self) -> bool:
-        """Compare the estimated times of the two searches on a sample of pairs."""
-        n, d = len(self.order), self.store.dimension
-        rows = np.arange(0, n, max(1, n // SAMPLED))
-        queries = self.coordinates[rows[:: max(1, len(rows) // 512)]]
-        steps, near = _sample_search(queries, _tiles(self.coordinates[rows]), self.limit)
-        pairs = len(queries) * len(rows)
-        near -= len(queries)  # each with itself
-        by_coordinates = STEP_TIME * steps / pairs + (PAIR_TIME + COLUMN_TIME * d) * max(near, 0) / pairs
-        return bool(by_coordinates > PRODUCT_TIME + TERM_TIME * d)
+    @abstractmethod
+    def _resolve(self, positions: Indices) -> Indices:
+        """The net of at most `BASE` rows, in their order."""
 
-    # -- results ------------------------------------------------------------------------------------------------------------------
+    @abstractmethod
+    def _mark_near(self, queries: Indices, targets: Indices, near: NDArray[np.bool_]) -> None:
+        """Mark the queries that have a target within the radius. Positions are sorted."""
+
+    @abstractmethod
+    def _confirmed(self, queries: Indices, targets: Indices) -> Iterator[tuple[Indices, Indices, Array]]:
+        """Pairs of positions within the radius, with squared distances, for sorted queries and targets."""
 
     def net(self, rows: Indices, report: Report | None = None) -> Indices:
         """The rows of the list that are kept: each row unless an earlier one that is kept is within the radius."""
@@ -145,7 +125,72 @@ class NearRows:
         order = np.lexsort((other, one))
         return one[order], other[order], squares[order]
 
-    # -- searches -----------------------------------------------------------------------------------------------------------------
+    def counts(self, n: int) -> Indices:
+        """(n,) for each of the first n rows the number of others among them within the radius."""
+        positions = np.sort(self.position[:n])
+        totals = np.zeros(len(self.position), np.int64)
+        for one, other, _ in self._confirmed(positions, positions):
+            np.add.at(totals, self.order[one[one != other]], 1)
+        return totals[:n]
+
+    def _are_near(self, queries: Indices, targets: Indices) -> NDArray[np.bool_]:
+        near = np.zeros(len(queries), np.bool_)
+        if len(targets) and len(queries):
+            order = np.argsort(queries)
+            found = np.zeros(len(queries), np.bool_)
+            self._mark_near(queries[order], np.sort(targets), found)
+            near[order] = found
+        return near
+
+
+class HostNearRows(NearRows):
+    """Rows in main memory or in a mapped file."""
+
+    def _prepare(self) -> None:
+        """Sort the rows by their principal coordinates, and bound the errors of single precision."""
+        store, n, d = self.store, self.store.count, self.store.dimension
+        sample = defining(store.take(np.arange(0, n, max(1, n // SAMPLED))), self.cosine)
+        self.centre = sample.mean(axis=0)
+        sample -= self.centre
+        with single_threaded_blas():
+            _, axes = np.linalg.eigh(sample.T @ sample)
+        self.axes = np.ascontiguousarray(axes[:, ::-1][:, : min(d, COORDINATES - 1)])
+        width = min(d, COORDINATES - 1) + (d >= COORDINATES)
+        coordinates = np.zeros((n, -(-width // STEP) * STEP), np.float32)
+        reach = np.zeros(len(parts := blocks(n, CHUNK)))
+        run_all([partial(self._place, coordinates, reach, k, a, b) for k, (a, b) in enumerate(parts)], blas=True)
+        self.reach = float(reach.max())
+        keys = coordinates[:, : min(16, coordinates.shape[1])]
+        self.order = leaf_order(keys, Frame(np.zeros(keys.shape[1]), 1.0), TILE)[0].astype(np.int64)
+        self.position = np.empty(n, np.int64)
+        self.position[self.order] = np.arange(n)
+        self.coordinates = coordinates[self.order]
+        error = 2 * (np.sqrt(width) * UNIT + np.sqrt(4 * d * 2.0**-53)) * self.reach
+        limit = (np.sqrt(self.squared_radius) + error) ** 2 * (1 + (width + 8) * 2 * UNIT)
+        self.limit = np.nextafter(np.float32(limit), np.float32(np.inf))
+        self._by_products = self._products_are_faster()
+
+    def _place(self, coordinates: Floats, reach: Array, k: int, a: int, b: int) -> None:
+        exact = defining(self.store.take(slice(a, b)), self.cosine)
+        exact -= self.centre
+        leading = exact @ self.axes
+        squares = np.einsum("ij,ij->i", exact, exact)
+        width = leading.shape[1]
+        coordinates[a:b, :width] = leading
+        if exact.shape[1] > width:
+            coordinates[a:b, width] = np.sqrt(np.maximum(squares - np.einsum("ij,ij->i", leading, leading), 0))
+        reach[k] = np.sqrt(squares.max())
+
+    def _products_are_faster(self) -> bool:
+        """Compare the estimated times of the two searches on a sample of pairs."""
+        n, d = len(self.order), self.store.dimension
+        rows = np.arange(0, n, max(1, n // SAMPLED))
+        queries = self.coordinates[rows[:: max(1, len(rows) // 512)]]
+        steps, near = _sample_search(queries, _tiles(self.coordinates[rows]), self.limit)
+        pairs = len(queries) * len(rows)
+        near -= len(queries)  # each with itself
+        by_coordinates = STEP_TIME * steps / pairs + (PAIR_TIME + COLUMN_TIME * d) * max(near, 0) / pairs
+        return bool(by_coordinates > PRODUCT_TIME + TERM_TIME * d)
 
     def _resolve(self, positions: Indices) -> Indices:
         """The net of a few rows, in their order."""
@@ -161,15 +206,8 @@ class NearRows:
             _net_of_tiles(points, _tiles(points), exact, self.limit, self.squared_radius, alive)
         return positions[alive]
 
-    def _are_near(self, queries: Indices, targets: Indices) -> NDArray[np.bool_]:
-        near = np.zeros(len(queries), np.bool_)
-        if len(targets) and len(queries):
-            order = np.argsort(queries)
-            found = np.zeros(len(queries), np.bool_)
-            search = self._near_by_products if self._by_products else self._near_by_coordinates
-            search(queries[order], np.sort(targets), found)
-            near[order] = found
-        return near
+    def _mark_near(self, queries: Indices, targets: Indices, near: NDArray[np.bool_]) -> None:
+        (self._near_by_products if self._by_products else self._near_by_coordinates)(queries, targets, near)
 
     def _near_by_coordinates(self, queries: Indices, targets: Indices, near: NDArray[np.bool_]) -> None:
         tiles, low, high = self._boxed_tiles(targets)
@@ -438,3 +476,21 @@ def _net_of_squares(squares, slack, exact, squared_radius, alive):
                 continue
             if squares[i, j] <= squared_radius - slack or _is_near(exact[i], exact[j], squared_radius):
                 alive[j] = False
+
+
+def net_of_pairs(count: int, ones: Indices, others: Indices) -> NDArray[np.bool_]:
+    """Which of some rows are kept, given the pairs of near rows in both orders."""
+    order = np.lexsort((others, ones))
+    starts = np.searchsorted(ones[order], np.arange(count + 1))
+    alive = np.ones(count, np.bool_)
+    _drop_neighbours(starts, others[order], alive)
+    return alive
+
+
+@compiled()
+def _drop_neighbours(starts, others, alive):
+    for i in range(len(alive)):
+        if alive[i]:
+            for k in range(starts[i], starts[i + 1]):
+                if others[k] > i:
+                    alive[others[k]] = False

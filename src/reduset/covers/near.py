@@ -33,9 +33,7 @@ class WithPoints:
         return values
 
 
-def net_of(
-    search: NearRows, order: Indices, start: Indices, report: Report | None = None
-) -> Indices:
+def net_of(search: NearRows, order: Indices, start: Indices, report: Report | None = None) -> Indices:
     """The rows of the order that are kept, given that those of ``start`` are."""
     if len(start):
         order = order[~np.isin(order, start)]
@@ -70,7 +68,7 @@ def priorities(search: NearRows, keep: Any, n: int) -> Indices:
 
 def pairs_within(rows: Any, radius: float, cosine: bool) -> tuple[Indices, Indices, Array]:
     """All pairs of rows within a radius, the lower row first, with their squared distances."""
-    search = NearRows(rows, cosine, squared(radius, cosine))
+    search = NearRows.of(rows, cosine, squared(radius, cosine))
     every = np.arange(rows.count)
     parts = []
     for a, b in blocks(rows.count, BATCH):
@@ -81,7 +79,7 @@ def pairs_within(rows: Any, radius: float, cosine: bool) -> tuple[Indices, Indic
     return first, second, found
 
 
-def chains(first: Indices, second: Indices, n: int) -> list[Indices]:
+def chains(first: Indices, second: Indices) -> list[Indices]:
     """The rows of each component of a graph of pairs, the largest first."""
     involved, flat = np.unique(np.concatenate([first, second]), return_inverse=True)
     if not len(involved):

@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 from reduset import _archive, _validate
 from reduset._archive import fields as f
 from reduset._describe import Description, Row
-from reduset._types import Array, Indices
-from reduset.covers.near import component_rows, diameter, pairs_within
+from reduset._engine import to_numpy
+from reduset._types import Array, Indices, ProgressLike
+from reduset.covers.near import chains, diameter, pairs_within
+from reduset.covers.rows import in_metric, joined, open_rows
 
 FARTHEST, NET = "farthest-first", "net"
 FILE = _archive.Kind(
@@ -91,8 +93,8 @@ class Cover:
     start: Indices = field(repr=False)
     metric: str
     method: str
-    _rows: Any = field(default=None, repr=False, compare=False)  # the rows of the data, None after loading
-    _points: Any = field(default=None, repr=False, compare=False)  # (s + m, d) the centres
+    rows: Any = field(default=None, repr=False, compare=False)  # the rows of the data, None after loading
+    added: Any = field(default=None, repr=False, compare=False)  # (s, d) points passed as ``start``, or all centres after loading
 
     @property
     def size(self) -> int:
@@ -107,9 +109,10 @@ class Cover:
     @property
     def points(self) -> Array:
         """(s + m, d) the centres: those of ``start``, then the chosen rows."""
-        if self._points is None:
-            raise ValueError("points are not known, because this cover was made without data")
-        return self._points() if callable(self._points) else self._points
+        if self.rows is None:
+            return self.added
+        chosen = to_numpy(self.rows.take(self.rows.arrays.asarray(np.concatenate([self.start[self.start >= 0], self.indices]))))
+        return chosen if self.added is None else np.concatenate([self.added, chosen])
 
     # -- near rows ----------------------------------------------------------------------------------------------------------------
 
@@ -151,16 +154,14 @@ class Cover:
         rows = self._data(data)
         first, second, _ = pairs_within(rows, self._reach(radius), self._cosine)
         members = chains(first, second)
-        return [
-            Component(part, float(in_metric(np.sqrt(diameter(rows, part, self._cosine)), self._cosine))) for part in members
-        ]
+        return [Component(part, float(in_metric(np.sqrt(diameter(rows, part, self._cosine)), self._cosine))) for part in members]
 
     @property
     def _cosine(self) -> bool:
         return self.metric == "cosine"
 
     def _reach(self, radius: float | None) -> float:
-        return self.spacing if radius is None else _validate.radius(radius)
+        return self.spacing if radius is None else _validate.finite(radius, "radius")
 
     def _data(self, data: Any) -> Any:
         if data is not None:
@@ -168,9 +169,42 @@ class Cover:
             if rows.count != len(self.assignments):
                 raise ValueError(f"data must have the {len(self.assignments):,} rows of this cover, got {rows.count:,}")
             return rows
-        if self._rows is None:
+        if self.rows is None:
             raise ValueError("data must be given, because a cover that was loaded from a file has no rows")
-        return self._rows
+        return self.rows
+
+    def update(self, data: Any, keep: Any = None, progress: ProgressLike = False) -> Cover:
+        """The cover with more rows: all centres stay, and of the new rows those are kept that are near no centre.
+
+        Parameters
+        ----------
+        data : the new rows; they are numbered after the rows of this cover
+        keep : which of several near new rows is kept, as for `cover`; the default is "first"
+        """
+        from reduset.covers.covering import cover
+
+        if self.method != NET:
+            raise ValueError("update needs a cover of a radius; pass start= to cover() for more farthest-first rows")
+        n = len(self.assignments)
+        new = cover(
+            data,
+            radius=self.spacing,
+            metric=self.metric,
+            keep="first" if keep is None else keep,
+            start=self.points,
+            progress=progress,
+        )
+        rows = None if self.rows is None or new.rows is None else joined(self.rows, new.rows)
+        return replace(
+            self,
+            indices=np.concatenate([self.indices, n + new.indices]),
+            distances=np.concatenate([self.distances, new.distances]),
+            radius=max(self.radius, new.radius),
+            assignments=np.concatenate([self.assignments, new.assignments]),
+            assignment_distances=np.concatenate([self.assignment_distances, new.assignment_distances]),
+            rows=rows,
+            added=self.added if rows is not None else np.concatenate([self.points, new.points[len(self.points) :]]),
+        )
 
     # -- files --------------------------------------------------------------------------------------------------------------------
 
@@ -183,6 +217,16 @@ class Cover:
     def load(cls, path: str | os.PathLike[str]) -> Cover:
         """Read a cover. Every field is checked, and nothing in the file is executed."""
         return _archive.read(path, {FILE: cls._from_file})
+
+    @classmethod
+    def _from_file(cls, values: dict[str, Any]) -> Cover:
+        points, n, k = values.pop("points"), len(values["assignments"]), len(values["start"]) + len(values["indices"])
+        if len(points) != k or len(values["distances"]) != len(values["indices"]) or len(values["assignment_distances"]) != n:
+            raise ValueError(f"points must hold {k:,} centres, got {len(points):,}")
+        for name, limit in (("indices", n), ("start", n), ("assignments", k)):
+            if len(values[name]) and values[name].max() >= limit:
+                raise ValueError(f"{name} must hold numbers below {limit:,}, got {values[name].max():,}")
+        return cls(**values, added=points)
 
     def describe(self) -> Description:
         """Size, covering radius and spacing as rows of (label, value, explanation)."""

@@ -12,12 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reduset import _validate
-from reduset._engine import DevicePoints, DeviceRows, HostRows, blocks, in_blocks, on_device, rows_in_place
+from reduset._engine import DevicePoints, DeviceRows, FetchedRows, HostRows, blocks, in_blocks, on_device, rows_in_place, to_numpy
 from reduset.data import has_paths, opened
 from reduset.io import FileError, listed, mapped_array, need
 
 TABLES = (".parquet", ".feather", ".arrow")
 BLOCK_VALUES = 1 << 26  # values checked at a time
+MAX_RADIUS, MAX_ULPS = 1e150, 8
 MAX_ABS, MIN_ABS = 1e15, 1e-15  # limits of the largest absolute value: its square fits into single precision
 
 
@@ -33,6 +34,17 @@ def open_rows(data: Any, column: str | None = None) -> Any:
     half = isinstance(values, np.ndarray) and values.dtype == np.float16  # `_validate.points` would copy it to double precision
     array = _half_points(values) if half else _validate.points(values, "data")
     return HostRows(require_range(array if array.dtype.kind == "f" else array.astype(np.float64), "data"))
+
+
+def held(rows: Any) -> Any:
+    """Rows that can be taken in any order: those in blocks elsewhere are loaded."""
+    return HostRows(rows.rows[np.arange(rows.count)]) if isinstance(rows, FetchedRows) else rows
+
+
+def joined(rows: Any, more: Any) -> Any:
+    """The rows of two stores, one after the other."""
+    one, other = (to_numpy(each.take(slice(0, each.count))) for each in (rows, more))
+    return HostRows(np.concatenate([one, other]))
 
 
 def _paths_of_arrays(data: Any, column: str | None) -> list[str]:
@@ -174,3 +186,19 @@ def _lists(path: str, name: str, column: Any, arrow: Any) -> NDArray[Any]:
     if len(widths) != 1:
         raise FileError(f"{path}: the lists of {name!r} must have equal lengths, got {listed(map(str, sorted(widths))) or 'none'}")
     return np.concatenate([part for part in parts if len(part)])
+
+
+def squared(radius: float, cosine: bool) -> float:
+    """The largest squared Euclidean distance that `in_metric` still converts to at most the radius."""
+    square = 2.0 * radius if cosine else min(float(radius), MAX_RADIUS) ** 2
+    for _ in range(MAX_ULPS):
+        larger = float(np.nextafter(square, np.inf))
+        if in_metric(np.sqrt(larger), cosine) > radius:
+            break
+        square = larger
+    return square
+
+
+def in_metric(distance: Any, cosine: bool) -> Any:
+    """Convert Euclidean distances to the metric: on the unit sphere ‖x − y‖² = 2(1 − cos)."""
+    return np.square(distance) / 2 if cosine else distance
