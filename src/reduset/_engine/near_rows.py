@@ -39,7 +39,7 @@ COORDINATES = 32  # principal coordinates, the length of the rest included
 BOXED = 8  # coordinates of boxes
 QUERIES = 256  # rows of a task of the search by coordinates
 CANDIDATES = 1 << 14  # pairs between two confirmations
-BASE = 1024  # rows of a net that are compared one by one
+BASE = 1024  # rows of a net that are compared with each other at once
 CHUNK = 2048  # rows of a chunk of the search by products
 SAMPLED = 4096
 UNIT = 2.0**-24  # rounding of single precision
@@ -59,6 +59,7 @@ class NearRows(ABC):
 
     order: Indices
     position: Indices
+    base = BASE
 
     def __init__(self, store: RowStore, cosine: bool, squared_radius: float) -> None:
         self.store, self.cosine, self.squared_radius = store, cosine, float(squared_radius)
@@ -79,7 +80,7 @@ class NearRows(ABC):
 
     @abstractmethod
     def _resolve(self, positions: Indices) -> Indices:
-        """The net of at most `BASE` rows, in their order."""
+        """The net of at most ``base`` rows, in their order."""
 
     @abstractmethod
     def _mark_near(self, queries: Indices, targets: Indices, near: NDArray[np.bool_]) -> None:
@@ -94,7 +95,7 @@ class NearRows(ABC):
         done = [0]
 
         def visit(positions: Indices) -> Indices:
-            if len(positions) <= BASE:
+            if len(positions) <= self.base:
                 kept = self._resolve(positions)
                 done[0] += len(positions)
                 if report is not None:

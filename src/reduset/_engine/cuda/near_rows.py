@@ -29,6 +29,8 @@ PAIRS = 1 << 22  # pairs confirmed at a time
 class DeviceNearRows(NearRows):
     """Rows of a CuPy array."""
 
+    base = QUERIES
+
     def _prepare(self) -> None:
         store, xp, n = self.store, self.store.arrays, self.store.count
         with store.at_work():
