@@ -1,0 +1,171 @@
+"""audit: how well a list of kept rows covers the data, whoever made it.
+
+The covering radius is exact: the nearest kept row of every row is found among all of them, and close decisions are made in double
+precision. No cover of as many rows can have less than half of the farthest-first radius (Gonzalez 1985: m + 1 rows that are at least
+r apart need more than m balls of radius r/2). On the unit sphere, which the cosine distance uses, the factor is four.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from reduset import _validate
+from reduset._describe import Description, Row
+from reduset._engine import LazyCover, NearRows, to_numpy
+from reduset._progress import Progress
+from reduset._types import Array, Indices, ProgressLike, SeedLike
+from reduset.covers.covering import METRICS, first_row, require_directions
+from reduset.covers.result import Pairs
+from reduset.covers.rows import held, in_metric, naming_file, open_rows, squared
+
+QUANTILES = (0.5, 0.9, 0.99)
+
+
+@dataclass(frozen=True)
+class Audit:
+    """How well some kept rows cover the data.
+
+    Attributes
+    ----------
+    kept : (m,) array, the kept rows
+    radius : float
+        Exact covering radius: the largest distance of a row to its nearest kept row.
+    assignments : (n,) array, the nearest kept row of each row, as a position in ``kept``
+    distances : (n,) array, the distance of each row to its nearest kept row
+    limit : float or None, the radius that was asked for
+    uncovered : array, the rows farther than ``limit`` from all kept rows, the farthest first
+    close : Pairs of kept rows within ``limit`` of each other; None without a limit
+    spacing : float, the smallest distance of two kept rows if it is at most ``limit``, otherwise a lower bound on it
+    best : float
+        Lower bound on the covering radius of any list of as many rows.
+    farthest_first : float, the covering radius of as many farthest-first rows
+    random_rows : float, the covering radius of as many random rows
+    metric : "euclidean" or "cosine" (1 − cos)
+    """
+
+    kept: Indices
+    radius: float
+    assignments: Indices = field(repr=False)
+    distances: Array = field(repr=False)
+    limit: float | None
+    uncovered: Indices = field(repr=False)
+    close: Pairs | None = field(repr=False)
+    best: float
+    farthest_first: float
+    random_rows: float
+    metric: str
+
+    @property
+    def factor(self) -> float:
+        """The covering radius relative to the lower bound on the best possible one."""
+        return self.radius / self.best if self.best > 0 else (1.0 if self.radius == 0 else np.inf)
+
+    def worst(self, count: int = 10) -> Indices:
+        """The rows that are farthest from all kept rows, the farthest first."""
+        return np.lexsort((np.arange(len(self.distances)), -self.distances))[:count]
+
+    def describe(self) -> Description:
+        """Radius, comparison, uncovered rows and close pairs as rows of (label, value, explanation)."""
+        n, m = len(self.distances), len(self.kept)
+        kind = "cosine distance" if self.metric == "cosine" else "distance"
+        middle = np.quantile(self.distances, QUANTILES)
+        rows = [
+            Row(
+                "radius",
+                f"{self.radius:.4g}, the largest {kind} of a row to its nearest kept row "
+                f"(median {middle[0]:.4g}, 90 % {middle[1]:.4g}, 99 % {middle[2]:.4g})",
+                "The largest distance of a row to its nearest kept row, and quantiles of these distances.",
+                {"n": n, "kept": m, "radius": self.radius, "metric": self.metric, "median": middle[0], "q90": middle[1], "q99": middle[2]},
+            ),
+            Row(
+                "comparison",
+                f"{m:,} farthest-first rows: {self.farthest_first:.4g}; {m:,} random rows: {self.random_rows:.4g}; "
+                f"at most {self.factor:.3g} times the best possible",
+                "The covering radius of as many rows chosen in other ways, and the ratio to a lower bound for any choice.",
+                {"farthest_first": self.farthest_first, "random_rows": self.random_rows, "factor": self.factor},
+            ),
+        ]
+        if self.limit is not None and self.close is not None:
+            covered, pairs = len(self.uncovered), len(self.close.first)
+            share = f"{covered:,} rows ({covered / n:.2%}) are farther than {self.limit:.4g} from all kept rows"
+            rows.append(Row("uncovered", share if covered else f"no row is farther than {self.limit:.4g}", "", {"uncovered": covered}))
+            near = f"{pairs:,} pairs of kept rows are within {self.limit:.4g} of each other"
+            rows.append(Row("redundant", near if pairs else f"no two kept rows are within {self.limit:.4g}", "", {"close_pairs": pairs}))
+        return Description(f"Audit: {m:,} of {n:,} rows kept", tuple(rows))
+
+    def __str__(self) -> str:
+        return str(self.describe())
+
+
+def audit(
+    data: Any,
+    keep: Any,
+    radius: float | None = None,
+    *,
+    metric: str = "euclidean",
+    column: str | None = None,
+    rng: SeedLike = 0,
+    progress: ProgressLike = False,
+) -> Audit:
+    """Measure how well a list of kept rows covers the data.
+
+    Parameters
+    ----------
+    data : rows, as for `cover`
+    keep : (m,) row numbers of the kept rows, each at most once, or a mask of n truth values
+    radius : float, optional
+        Rows farther than this from all kept rows are listed, and so are pairs of kept rows within it.
+    metric : "euclidean" or "cosine" (1 − cos)
+    column : str, name of the column of lists in a table
+    rng : seed of the random rows of the comparison
+    progress : bool, or a function of (stage, done, total)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from reduset.covers import audit
+    >>> E = np.random.default_rng(0).normal(size=(1000, 8))
+    >>> audit(E, np.arange(50)).factor > 1
+    True
+    """
+    cosine = _validate.one_of(metric, "metric", METRICS) == "cosine"
+    limit = None if radius is None else _validate.nonnegative(radius, "radius")
+    with naming_file(data):
+        rows = open_rows(data, column)
+        if cosine:
+            require_directions(rows)
+    kept = _kept_rows(keep, rows.count)
+    generator = _validate.generator(rng)
+    display = Progress(progress)
+    try:
+        centres = LazyCover(rows, cosine)
+        centres.add_rows(kept)
+        assignments, distances = centres.assignments(display.stage("nearest"))
+        measured = in_metric(distance_of(rows, kept, assignments, cosine), cosine)
+        comparison = LazyCover(rows, cosine)
+        comparison.add_rows(np.array([first_row(comparison)]))
+        farthest = comparison.extend(len(kept) - 1, 0.0, display.stage("farthest first"))
+        random = LazyCover(rows, cosine)
+        random.add_rows(np.sort(generator.choice(rows.count, len(kept), replace=False)))
+        at_random = random.extend(0, 0.0, display.stage("random rows"))
+        close = None if limit is None else _close_pairs(rows, kept, limit, cosine)
+    finally:
+        display.close()
+    left = float(in_metric(np.sqrt(farthest), cosine))
+    over = np.empty(0, np.int64) if limit is None else np.flatnonzero(measured > limit)
+    return Audit(
+        kept=kept,
+        radius=float(measured.max()),
+        assignments=assignments,
+        distances=measured,
+        limit=limit,
+        uncovered=over[np.lexsort((over, -measured[over]))],
+        close=close,
+        best=left / (4 if cosine else 2),
+        farthest_first=left,
+        random_rows=float(in_metric(np.sqrt(at_random), cosine)),
+        metric=metric,
+    )
