@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from reduset._engine import Frame, cached_property
 from reduset._types import Array, Indices
-from reduset.certificate.by_scale import Scales, WaveScales, rung_bandwidths, sum_of_squares
+from reduset.certificate.by_scale import Scales, WaveScales, reaches, rung_bandwidths, sum_of_squares
 from reduset.certificate.frequencies import FrequencyLadders, Waves, two_sided
 from reduset.certificate.probe import Measurement, Probe
 from reduset.kernels import RadialKernel
@@ -90,7 +90,7 @@ class FrequencyProbe(Probe):
 
     def scales(self, size: int, rng: np.random.Generator) -> Scales:
         scales = self._ladder_scales(size, rng)
-        if scales.median is None or scales.reaches_median():
+        if scales.median is None or reaches(scales.kernel, scales.ladders, scales.median):
             return scales
         return replace(scales, coarser=self.at(scales.median, rng)._ladder_scales(size, rng))
 

@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from reduset._describe import Description, Row, percent
-from reduset._types import Array
 from reduset.kernels import Kernel, RadialKernel
 from reduset.kernels.base import exponential
 from reduset.mean import KernelMean
@@ -132,12 +131,6 @@ def bandwidth_of(kernel: Kernel) -> float | None:
 def at_bandwidth(bandwidth: float | None) -> str:
     """A bandwidth as the end of a phrase, " at bandwidth 0.5"; empty for None."""
     return "" if bandwidth is None else f" at bandwidth {bandwidth:.3g}"
-
-
-def negative_share(weights: Array) -> float:
-    """The proportion of Σ|w| that is negative."""
-    total = float(np.abs(weights).sum())
-    return float(np.maximum(-weights, 0.0).sum()) / total if total > 0 else 0.0
 
 
 def log_density_change(full: KernelMean, small: SmallMean, rng: np.random.Generator) -> float | None:

@@ -334,12 +334,9 @@ def _naming_unreadable(path: str) -> Iterator[None]:
 
 def _columns_of_lists(schema: Any) -> list[str]:
     types = need("reading tables", "pyarrow", "tables").types
-    return [field.name for field in schema if any(is_one(field.type) for is_one in _kinds_of_lists(types))]
-
-
-def _kinds_of_lists(types: Any) -> list[Any]:
     names = ("is_list", "is_large_list", "is_fixed_size_list", "is_list_view", "is_large_list_view")
-    return [getattr(types, name) for name in names if hasattr(types, name)]
+    kinds = [getattr(types, name) for name in names if hasattr(types, name)]
+    return [field.name for field in schema if any(is_one(field.type) for is_one in kinds)]
 
 
 def _known(path: str, column: str, names: list[str]) -> list[str]:

@@ -33,13 +33,13 @@ from reduset.report.page import (
     joined,
     markup,
     named,
-    notice,
     packed,
     pairs,
     pictures,
     plot,
     reduced,
     selection,
+    sentence,
     small,
     table,
     write_page,
@@ -70,6 +70,7 @@ def write_compression(path: _archive.Path_, model: Model) -> None:
         raise TypeError(f"model must be a Model, got {type(model).__name__}; make one by Model.of(full, small)")
     shown = path_figure(model)
     components = isinstance(model.mean, ComponentMean)
+    note = oversmoothing_note(model)
     write_page(
         path,
         f"{count(model.n_samples, 'row')} → {count(model.size, model.piece)}",
@@ -78,7 +79,7 @@ def write_compression(path: _archive.Path_, model: Model) -> None:
             [words.plain(model.about.get("sources") or []), columns_of(model.columns)],
             _cards(model, shown),
             aside(words.error(model.certificate, piece=model.piece)),
-            notice(oversmoothing_note(model)),
+            sentence(note, "notice") if note else Markup(""),
         ),
         [_by_size(model, shown), _slider(model, shown), _by_bandwidth(model), _densities(model), _columns(model), _heaviest(model)],
         ["densities.js", "profile.js", "compression.js"],

@@ -108,11 +108,6 @@ def aside(text: Any = "", name: str = "") -> Markup:
     return sentence(text, "aside", name) if text or name else Markup("")
 
 
-def notice(text: str) -> Markup:
-    """A highlighted paragraph; empty without text."""
-    return sentence(text, "notice") if text else Markup("")
-
-
 def small(text: Any = "", name: str = "") -> Markup:
     """Text in small letters, in a caption. A script writes text with a name."""
     return markup('<span class="aside"$name>$text</span>', name=_attribute("id", name), text=text)
@@ -268,11 +263,6 @@ def table(
 
 class Cell(Markup):
     """A whole cell of a table."""
-
-
-def red(text: str) -> Cell:
-    """A cell in red."""
-    return Cell(markup('<td class="over">$text</td>', text=text))
 
 
 def _cell(cell: Any) -> Markup:

@@ -24,6 +24,7 @@ from reduset.report.figures import drawn_profile
 from reduset.report.page import (
     DRAWN_AT_ONCE,
     LONG,
+    Cell,
     Markup,
     Section,
     choice,
@@ -32,10 +33,10 @@ from reduset.report.page import (
     grid,
     hero,
     listed,
+    markup,
     named,
     pictures,
     plot,
-    red,
     reduced,
     small,
     table,
@@ -334,7 +335,7 @@ def _table(sketch: Sketch, columns: Sequence[SketchColumn]) -> Section:
                 named(each.statistic(change), LONG),
                 each.text(change, change.all_rows),
                 each.text(change, change.sketch),
-                red(difference) if is_large else difference,
+                Cell(markup('<td class="over">$text</td>', text=difference)) if is_large else difference,
                 "" if is_extreme or not np.isfinite(change.random_rows) else f"{change.random_rows:.4f}",
             ]
         )
