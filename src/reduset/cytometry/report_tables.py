@@ -79,7 +79,7 @@ def batches_section(shown: StudyFigure) -> Markup:
 
 def _runs(batches: BatchCheck) -> str:
     runs = [run for run in batches.runs if run]
-    text = f"{count(len(runs), 'sample')} of {count(len(set(runs)), 'run')}, by {batches.name}. "
+    text = f"{count(len(runs), 'sample')} in {count(len(set(runs)), 'run')} (column {batches.name}). "
     if batches.whole is not None:
         text += (
             f"{percent(batches.whole.share)} of the squared distances of samples lie between runs. "
@@ -110,9 +110,9 @@ def _controls(batches: BatchCheck) -> Markup:
         for pair in batches.controls
     ]
     return table(
-        ["control", "first run", "second run", "distance", "relative to two samples of one run"],
+        ["control", "first run", "second run", "distance", "relative distance"],
         rows,
-        "Distances of the same control between two runs",
+        "Distances of the same control between two runs, also relative to the distance of two different samples of one run",
         high=len(rows) > MAX_TABLE_ROWS,
     )
 

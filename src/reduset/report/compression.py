@@ -16,6 +16,7 @@ from reduset import _archive
 from reduset._describe import shortened, significant
 from reduset._types import Array
 from reduset.certificate import at_bandwidth
+from reduset.kernels import Kernel
 from reduset.mixture import ComponentMean, own_covariance
 from reduset.model import Model
 from reduset.report import words
@@ -97,13 +98,16 @@ def oversmoothing_note(model: Model) -> str:
 
 def _cards(model: Model, path: PathFigure) -> list[words.Card]:
     n, m = model.n_samples, model.size
-    has_bound = path.bound is not None and path.bound < 1
-    return [
+    third = words.promised(path)
+    if third is None and model.resolved is not None:
+        third = words.finest(model.resolved, m)
+    shown = (
         words.kept(n, m, model.piece, m - int(np.count_nonzero(model.mean.weights))),
         words.lost(model.certificate, piece=model.piece, near=model.near_median),
-        words.promised(path) if has_bound or model.resolved is None else words.finest(model.resolved, m),
+        third,
         words.random_rows(path, n, model.total is None),
-    ]
+    )
+    return [card for card in shown if card is not None]
 
 
 def _atoms(model: Model) -> dict[str, Any]:
@@ -222,7 +226,7 @@ def _by_bandwidth(model: Model) -> Section | None:
                 f"at all larger bandwidths. {curves}. The figure shows the size nearest to the slider."
             ),
         ],
-        {"profile": profile_data(shown, [model.profiles.nearest(int(size)) for size in model.step_sizes])},
+        {"profile": profile_data(shown, [model.profiles.nearest(int(size)) for size in model.step_sizes], model.mean.kernel)},
     )
 
 
@@ -236,9 +240,10 @@ def error_by_bandwidth(shown: ProfileFigure, n: int, kind: str = "") -> Markup:
     )
 
 
-def profile_data(shown: Sequence[ProfileFigure], steps: Sequence[int]) -> dict[str, Any]:
+def profile_data(shown: Sequence[ProfileFigure], steps: Sequence[int], kernel: Kernel) -> dict[str, Any]:
     """The error at every scale of several sizes, for scripts, and the size for each step of the slider."""
     return {
+        "unit": "units of the columns" if getattr(kernel, "is_isotropic", True) else "units of the columns' scales",
         "bandwidths": finite(shown[-1].bandwidths),
         "noise": finite(shown[-1].noise),
         "confidence": shown[-1].confidence,
@@ -273,14 +278,13 @@ def _densities(model: Model) -> Section:
     drawn = "as ellipses of one standard deviation" if components else "with areas proportional to weights"
     looks = "as ellipses" if components else "by weight"
     frames = [
-        plot("full", "Density of all rows", "square", "All rows"),
-        plot("small", f"Density of the {pieces}", "square", many),
+        plot("full", "Density of all rows", "square", "All rows", small(name="full-shades")),
+        plot("small", f"Density of the {pieces}", "square", many, small(name="small-shades")),
         plot("difference", f"Density of the {pieces} minus the density of all rows", "square", "Difference", small(name="largest")),
         plot("atoms", f"{many}, {drawn}, over the density of all rows", "square", f"The {pieces} {looks}"),
     ]
     text = markup(
-        "<p>Joint densities of two columns. The first two figures have the same scale. "
-        '<span id="shades">A stronger colour is a higher density.</span></p>'
+        '<p>Joint densities of two columns. They are smoothed, so they extend beyond the rows. <span id="shades"></span></p>'
     )
     return Section("pairs", "Before and after", [text, grid(frames), aside(name="drawn")], data)
 
@@ -294,7 +298,7 @@ def _columns(model: Model) -> Section:
             f"Density of {name}, all rows against {model.piece}s",
             "small",
             named(name),
-            markup("$width $off", width=small(f"smoothed at {significant(float(width))}"), off=small(name=f"off-{k}")),
+            markup("$width $off", width=small(f"bandwidth {significant(float(width))}"), off=small(name=f"off-{k}")),
         )
         for k, (name, width) in enumerate(zip(model.columns[:embedded], portrait.widths, strict=False))
     ]

@@ -42,7 +42,7 @@ from reduset.report.page import (
     table,
     write_page,
 )
-from reduset.report.words import Card, count, percent, plain, roughly
+from reduset.report.words import Card, count, one_in, percent, plain
 from reduset.sketching import Change, Sketch
 from reduset.sketching.columns import MAXIMUM, MEAN, MINIMUM, PROPORTION, SPREAD
 from reduset.sketching.tables import TableRows
@@ -99,9 +99,10 @@ def write_sketch(
         columns.sort(key=lambda each: -abs(each.largest.difference) if each.largest is not None else 0.0)
     given = dict(about or {})
     notes = given.pop("notes", sketch.notes or table.notes) or []
-    groups = {}
+    notes = [notes] if isinstance(notes, str) else list(notes)
     if sketch.groups is not None:
-        groups["Groups"] = f"{len(np.unique(sketch.groups)):,}, sketched separately; their proportions are exact"
+        groups = count(len(np.unique(sketch.groups)), "group")
+        notes.insert(0, f"{groups}, each sketched separately: the weights keep the proportion of every group exactly")
     write_page(
         path,
         f"{count(sketch.n_samples, 'row')} → {count(sketch.size, 'weighted row')}",
@@ -115,7 +116,7 @@ def write_sketch(
         [_pictures(columns), _table(sketch, columns), _weights(sketch)],
         ["profile.js", "sketch.js"],
         about=given,
-        settings={"Kernel": repr(sketch.mean.kernel), "Seconds": sketch.timings} | groups,
+        settings={"Kernel": repr(sketch.mean.kernel), "Time (s)": sketch.timings},
         data={"piece": "sketch row"},
     )
 
@@ -163,7 +164,8 @@ class SketchColumn:
             return f"{100 * value:.4g} %"
         if self.is_date and change.statistic != SPREAD:
             return date_of(value)
-        return f"{float(f'{value:.6g}'):,.6g}" if abs(value) < 1000 or abs(value) >= 1e12 else f"{value:,.0f}"
+        text = f"{float(f'{value:.6g}'):,.6g}" if abs(value) < 1000 or abs(value) >= 1e12 else f"{value:,.0f}"
+        return f"{text} days" if self.is_date else text
 
     def data(self) -> dict[str, Any]:
         """The values of its figure, for a script."""
@@ -249,13 +251,14 @@ def _lead(sketch: Sketch, columns: Sequence[SketchColumn]) -> str:
     if units is None:
         return f"{text} Distances are in the units of the {'transformed values' if _transformed(columns) else 'columns'}."
     names = list(dict.fromkeys(each.column for each in sketch.columns))
-    scales = [f"{shortened(name)} / {significant(unit)}" for name, unit in zip(names, units[:SCALED], strict=False)]
-    return f"{text} Distances are in units of the columns' scales: {', '.join(scales)}{', …' if len(names) > SCALED else ''}."
+    scales = [f"{shortened(name)} by {significant(unit)}" for name, unit in zip(names, units[:SCALED], strict=False)]
+    more = f" and {len(names) - SCALED} more" if len(names) > SCALED else ""
+    return f"{text} For distances and bandwidths, each column is divided by its scale: {', '.join(scales)}{more}."
 
 
 def _cards(sketch: Sketch, columns: Sequence[SketchColumn]) -> list[Card]:
     n, m = sketch.n_samples, sketch.size
-    shown = [Card("Kept", "all" if m >= n else f"1 in {roughly(n / m)}", f"{percent(m / n)} of the rows, each with a weight.")]
+    shown = [Card("Kept", "all" if m >= n else one_in(n / m), f"{percent(m / n)} of the rows, each with a weight.")]
     changes = [(each, each.largest) for each in columns if each.largest is not None]
     if changes:
         column, change = max(changes, key=lambda pair: abs(pair[1].difference) if pair[1] is not None else 0.0)
@@ -269,7 +272,8 @@ def _cards(sketch: Sketch, columns: Sequence[SketchColumn]) -> list[Card]:
     shown.append(Card("Error", error_percent(sketch.error).replace(" ", "\N{NO-BREAK SPACE}"), _error(sketch)))
     if sketch.radius is not None:
         is_scaled = getattr(sketch.mean.kernel, "unit_covariance", None) is not None
-        text = f"The largest distance of a row to its nearest row of the sketch{', in units of scales' if is_scaled else ''}."
+        text = "The largest distance of a row to its nearest row of the sketch"
+        text += ", in units of the columns' scales." if is_scaled else "."
         shown.append(Card("Radius", f"{sketch.radius:.3g}", text))
     return shown
 
@@ -297,7 +301,7 @@ def _pictures(columns: Sequence[SketchColumn]) -> Section:
         for k, each in enumerate(columns[:PICTURED])
     ]
     rest = f"Figures of {PICTURED} columns of {len(columns)}." if len(columns) > PICTURED else ""
-    text = "Grey bars are all rows. Red is the weighted sketch, in the same bars. "
+    text = "Proportions of all rows (grey) and of the weighted sketch (red). sd is the standard deviation of the column. "
     text += "Columns that changed most come first. " if len(columns) > DRAWN_AT_ONCE else ""
     text += "A hatched bar at an end has all rows beyond the axis."
     return Section("columns", "Columns", [text, pictures(drawn, rest)], {"columns": [each.data() for each in columns[:PICTURED]]})
@@ -328,7 +332,7 @@ def _table(sketch: Sketch, columns: Sequence[SketchColumn]) -> Section:
     for k, (each, change) in enumerate(every[:LISTED]):
         is_extreme = change.statistic in (MINIMUM, MAXIMUM)
         is_large = not is_extreme and abs(change.difference) > max(RED_RATIO * change.random_rows, SHOWN)
-        difference = f"{change.difference:+.4f}" if abs(change.difference) >= SHOWN else "0.0000"
+        difference = f"{change.difference:+.4f}".replace("-", "−") if abs(change.difference) >= SHOWN else "0.0000"
         rows.append(
             [
                 named(each.name, LONG),
@@ -374,7 +378,7 @@ def _weights(sketch: Sketch) -> Section:
     if sketch.profile is not None:  # a kernel without a scale has no profile
         width = float(getattr(sketch.mean.kernel, "width", np.nan)) if sketch.resolution is None else np.nan
         shown = drawn_profile(sketch.profile, sketch.size, sketch.tol, width, "sketch row")
-        data["profile"] = profile_data([shown], [0])
+        data["profile"] = profile_data([shown], [0], sketch.mean.kernel)
         label = "Relative error of the kernel density by bandwidth, with random rows and the sampling error of all rows"
         drawn.append(plot("fine", label, "", "Error by bandwidth", small("of the kernel density")))
         measured = error_by_bandwidth(shown, sketch.n_samples, "aside")

@@ -196,9 +196,7 @@ function whereFigure() {
   const largest = Math.max(...atoms.masses);
   const { most } = witness;
   const y = (a) => (state.y === null ? fold(a) : atoms.places[state.y * size + a]);
-  const scale = document.createElement("i");
-  scale.className = "scale";
-  byId("most").replaceChildren(`${digits(2 ** -most, 2)} `, scale, ` ${digits(2 ** most, 2)}-fold`);
+  scaleBetween("most", digits(2 ** -most, 3), `${digits(2 ** most, 3)}-fold`);
   return {
     traces: [{
       mode: "markers", showlegend: false, customdata: order, x: order.map((a) => atoms.places[state.x * size + a]), y: order.map(y), text: order.map((a) => atomLabel(a, fold(a))), hoverinfo: "text",
