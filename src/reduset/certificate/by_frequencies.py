@@ -1,8 +1,9 @@
-"""The error by frequencies: ‖f − f_m‖² = C·E|f̂(ω) − f̂_m(ω)|² over the kernel's spectrum. For shift-invariant kernels, O(n·s).
+"""The error by frequencies, with its confidence interval, for shift-invariant kernels: O(n·s).
 
-Every term is a square, so the relative error of the estimate does not depend on the size of the distance. The energy of a
-difference may lie at frequencies that are rare under the spectrum. Therefore each draw is a ladder of frequencies ω, 2ω, 4ω, … with
-importance weights (`frequencies`). It spans all scales from the spread of the data to the spacing of the atoms.
+The square ‖f − f_m‖² is the mean of C·|f̂(ω) − f̂_m(ω)|² over the kernel's spectrum. Every term is a square, so the relative error
+of the estimate does not depend on the size of the distance. The energy of a difference may lie at frequencies that are rare under
+the spectrum. Therefore each draw is a ladder of frequencies ω, 2ω, 4ω, … with importance weights (`frequencies`). It spans all
+scales from the spread of the data to the spacing of the atoms.
 """
 
 from __future__ import annotations
