@@ -139,7 +139,10 @@ def test_how_fine_a_result_sees_is_said_in_words():
     start += f", with 95{space}% confidence"
     rows = f"The error of 40 random rows is at most 20{space}% only from bandwidth {shown.resolved.random_rows:.3g} on"
     assert told.fine(figure) == f"{start}. {rows}."
-    assert told.fine(replace(figure, random_finest=None)) == f"{start}. The error of 40 random rows is larger at every bandwidth."
+    assert (
+        told.fine(replace(figure, random_finest=None))
+        == f"{start}. The error of 40 random rows is above 20{space}% at every bandwidth."
+    )
     assert told.fine(replace(figure, random_rows=figure.errors * np.nan)).endswith("confidence.")
     assert told.fine(replace(figure, size=1, finest=None)).startswith(
         f"The error of 1 atom is not certified to be at most 20{space}% at any bandwidth"

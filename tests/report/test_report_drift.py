@@ -34,7 +34,7 @@ def test_the_numbers_in_the_report_are_those_of_the_result(tmp_path):
     assert "p ≤ 0.005" in text  # no permutation reaches the statistic
     assert f"+{100 * regions[0].change:.3g} %" in text
     assert f"outlier group of {100 * found.detectable_share:.3g} %" in text
-    assert "Every column, with p-values corrected for their number (Holm)" in text
+    assert "Every column, with p-values corrected for their number (Holm), medians and interquartile ranges (IQR)" in text
 
 
 def test_no_drift_is_told_with_its_limits_and_strong_colours_are_kept_for_change(tmp_path):

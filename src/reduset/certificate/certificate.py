@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from reduset._describe import Description, Row, percent
+from reduset._describe import Description, Row, percent, significant
 from reduset.kernels import Kernel, RadialKernel
 from reduset.kernels.base import exponential
 from reduset.mean import KernelMean
@@ -130,7 +130,7 @@ def bandwidth_of(kernel: Kernel) -> float | None:
 
 def at_bandwidth(bandwidth: float | None) -> str:
     """A bandwidth as the end of a phrase, " at bandwidth 0.5"; empty for None."""
-    return "" if bandwidth is None else f" at bandwidth {bandwidth:.3g}"
+    return "" if bandwidth is None else f" at bandwidth {significant(bandwidth)}"
 
 
 def log_density_change(full: KernelMean, small: SmallMean, rng: np.random.Generator) -> float | None:

@@ -63,7 +63,7 @@ def choose(source: FileReader, options: ReadOptions) -> ColumnChoice:
             if name in source.unasked and name not in source.unnoted:
                 by_reason.setdefault(source.unasked[name], []).append(name)
         for reason, some in by_reason.items():
-            notes.append(f"columns that are {reason} are omitted unless named: {listed(some)}")
+            notes.append(f"omitted by default, {reason}: {listed(some)}")
     notes += [f"{name} {reason} and is not used" for name, reason in list(options.unused.items())[:MAX_NAMED]]
     if len(options.unused) > MAX_NAMED:
         notes.append(f"{len(options.unused) - MAX_NAMED} more columns of text have too many categories and are not used")

@@ -214,6 +214,9 @@ def _by_bandwidth(model: Model) -> Section | None:
         return None
     shown = [profile_figure(model, int(np.abs(model.step_sizes - size).argmin())) for size in sizes]
     curves = f"{count(len(sizes), 'size')} {'has' if len(sizes) == 1 else 'have'} a curve"
+    dashed = ""
+    if any(each.finest is not None for each in shown):
+        dashed = "The dashed line ends at the smallest bandwidth with an error within the tolerance, there and at all larger ones. "
     return Section(
         "fine",
         "Error by bandwidth",
@@ -221,9 +224,8 @@ def _by_bandwidth(model: Model) -> Section | None:
             error_by_bandwidth(profile_figure(model), model.n_samples),
             plot("fine", "Relative error by bandwidth, compared with random rows and the sampling error of the rows"),
             aside(
-                "The error increases as the bandwidth decreases. The band is a simultaneous confidence interval at all "
-                "bandwidths. The dashed line ends at the smallest bandwidth at which the error is within the tolerance, there and "
-                f"at all larger bandwidths. {curves}. The figure shows the size nearest to the slider."
+                "The error usually increases as the bandwidth decreases. The band is a simultaneous confidence interval at all "
+                f"bandwidths. {dashed}{curves}. The figure shows the size nearest to the slider."
             ),
         ],
         {"profile": profile_data(shown, [model.profiles.nearest(int(size)) for size in model.step_sizes], model.mean.kernel)},
@@ -324,7 +326,7 @@ def _heaviest(model: Model) -> Section:
 
 
 def _position(model: Model, piece: int, column: int) -> str:
-    text = f"{model.mean.atoms[piece, column]:.5g}"
+    text = significant(float(model.mean.atoms[piece, column]), 5)
     if not isinstance(model.mean, ComponentMean):
         return text
-    return f"{text} ± {np.sqrt(model.mean.covariances[piece, column, column]):.2g}"
+    return f"{text} ± {significant(float(np.sqrt(model.mean.covariances[piece, column, column])), 2)}"

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from reduset import _archive
-from reduset._describe import shortened
+from reduset._describe import shortened, significant
 from reduset.drift import DriftResult, Region
 from reduset.drift import words as drift_words
 from reduset.report.drift_figure import DriftFigure, drift_figure
@@ -40,7 +40,7 @@ from reduset.report.words import SPACE, Card, count, p_told, percent, plain
 
 MAX_VALUES = 100_000  # coordinates of cells in the file
 PICTURED = 60  # columns with a figure
-LISTED = 400  # rows of a table
+LISTED, MAX_ROWS = 400, 24  # rows of a table; longer tables scroll
 NAMED, SHORT, FULL = 18, 20, 1000  # characters of a name in a box, in the table of regions, and on hover
 FILE_NAME = 60  # characters
 BARS = 36
@@ -247,12 +247,14 @@ def _columns(shown: DriftFigure) -> Section:
             change.name,
             p_told(change.p_value, ""),
             change.direction,
-            *(f"{value:.4g}" for value in (*change.median, *change.middle)),
+            *(significant(value, 4) for value in (*change.median, *change.middle)),
         ]
         for change in (each.change for each in shown.columns[:LISTED])
     ]
-    head = ["column", "p", "direction", "median before", "now", "interquartile range before", "now"]
-    every = table(head, rows, "Every column, with p-values corrected for their number (Holm)")
+    head = ["column", "p", "direction", "median before", "median now", "IQR before", "IQR now"]
+    every = table(
+        head, rows, "Every column, with p-values corrected for their number (Holm), medians and interquartile ranges (IQR)"
+    )
     return Section("columns", "Columns", [COLUMNS, joined([pictures(drawn, rest), folded("As a table", every)])], {"columns": data})
 
 
@@ -359,7 +361,12 @@ def _alarm_table(alarms: Sequence[Alarm]) -> Markup:
     rows = [
         [f"{each.row:,}", *(["—"] * 3 if each.since is None else [f"{row:,}" for row in each.since])] for each in alarms[:LISTED]
     ]
-    return table(["at row", "start", "lower end", "upper end"], rows, "Alarms, with the start of each change and its 95 % interval")
+    return table(
+        ["at row", "start", "lower end", "upper end"],
+        rows,
+        "Alarms, with the start of each change and its 95 % interval",
+        high=len(rows) > MAX_ROWS,
+    )
 
 
 def _file_table(files: Sequence[WatchedFile]) -> Markup:
@@ -369,4 +376,9 @@ def _file_table(files: Sequence[WatchedFile]) -> Markup:
         [named(each.name, FILE_NAME), f"{each.first:,}", f"{each.rows:,}", f"{max(each.highest, 0.0):.2f}"]
         for each in files[:LISTED]
     ]
-    return table(["file", "first row", "rows", "largest statistic"], rows, "Files in the order in which they were watched")
+    return table(
+        ["file", "first row", "rows", "largest statistic"],
+        rows,
+        "Files in the order in which they were watched",
+        high=len(rows) > MAX_ROWS,
+    )

@@ -33,11 +33,12 @@ function fineFigure(step) {
     traces.push({ name: "at the bandwidth of the kernel", x: [shown.own[0]], y: [shown.own[1]], mode: "markers", marker: { size: 9, color: colour("accent") }, hoverinfo: "skip", legendrank: 6, showlegend: !phone.matches });
   }
   const ticks = errorTicks([least, most]);
-  const last = bandwidths.findLastIndex((_, k) => sizes.some(({ errors }) => errors[k] !== null && errors[k] <= 2 * most)); // below, all errors are above the figure
-  const ends = [bandwidths.at(last > 0 ? last : -1), bandwidths[0]].map(Math.log10);
+  // the smallest bandwidths are omitted if all errors are above the figure, or if rows do not overlap, so that the sampling error is 100 %
+  const last = bandwidths.findLastIndex((_, k) => sizes.some(({ errors }) => errors[k] !== null && errors[k] <= 2 * most) && !(noise[k] > 0.99));
+  const narrowest = Math.min(bandwidths.at(last > 0 ? last : -1), ...sizes.map(({ finest, own }) => Math.min(finest ?? Infinity, own ? own[0] : Infinity)));
   return {
     traces,
-    xaxis: axis(`bandwidth (${unit})`, { type: "log", range: ends, ...scaleTicks(bandwidths), hoverformat: ".3~g" }),
+    xaxis: axis(`bandwidth (${unit})`, { type: "log", range: [Math.log10(narrowest), Math.log10(bandwidths[0])], ...scaleTicks(bandwidths), hoverformat: ".3~g" }),
     yaxis: axis("error", { type: "log", range: [Math.log10(least / 1.5), Math.log10(1.3 * most)], ...ticks }),
     margin: { l: 56, r: phone.matches ? 16 : 34, t: 12, b: 44 },
     hovermode: "x unified",

@@ -17,6 +17,7 @@ from reduset._describe import percent as error_percent
 from reduset._describe import shortened, significant
 from reduset._frames import table_weights
 from reduset._types import Array, Floats, PointsLike, WeightsLike
+from reduset.certificate import at_bandwidth
 from reduset.io import DAYS, ONEHOT, ORDINAL, Encoder, parse_encoding
 from reduset.model import histograms
 from reduset.report.compression import error_by_bandwidth, profile_data
@@ -274,14 +275,14 @@ def _cards(sketch: Sketch, columns: Sequence[SketchColumn]) -> list[Card]:
         is_scaled = getattr(sketch.mean.kernel, "unit_covariance", None) is not None
         text = "The largest distance of a row to its nearest row of the sketch"
         text += ", in units of the columns' scales." if is_scaled else "."
-        shown.append(Card("Radius", f"{sketch.radius:.3g}", text))
+        shown.append(Card("Radius", f"{significant(sketch.radius)}", text))
     return shown
 
 
 def _error(sketch: Sketch) -> str:
     """The error with its bandwidth and interval."""
     width = getattr(sketch.mean.kernel, "width", None) if sketch.resolution is None else sketch.resolution
-    certificate, text = sketch.certificate, "Of the kernel density" + (f" at bandwidth {width:.3g}" if width is not None else "")
+    certificate, text = sketch.certificate, f"Of the kernel density{at_bandwidth(width)}"
     if certificate.method != "exact":
         low, high = certificate.interval
         text += f", {percent(certificate.confidence)} confidence interval {percent(low)} to {percent(high)}"
@@ -365,7 +366,7 @@ def _weights(sketch: Sketch) -> Section:
         verb = "has a weight of" if len(covering) == 1 else "have weights of"
         text += f"{count(len(covering), 'row')} with rare or extreme values {verb} {_range(covering)} times the average. "
     if sketch.radius is not None:
-        text += f"The largest distance of a row to its nearest row of the sketch is {sketch.radius:.3g}."
+        text += f"The largest distance of a row to its nearest row of the sketch is {significant(sketch.radius)}."
     label = "Number of rows of the sketch by weight, as a multiple of the average"
     drawn = [plot("weights", label, "", "Weights", small("1 is the average"))]
     edges = np.linspace(0.0, float(relative.max()) * (1 + 1e-9), WEIGHT_BARS + 1)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from reduset._describe import counted, shortened
+from reduset._describe import counted, shortened, significant
 from reduset.certificate import DENSITY_ROWS, NO_THEOREM, Certificate, MedianError, at_bandwidth
 from reduset.compression import Resolution, at_resolution
 from reduset.kernels import Gaussian
@@ -109,8 +109,8 @@ def lost(certificate: Certificate, noun: str = "row", piece: str = "atom", near:
     if certificate.relative_error > 1:
         meaning = f"Larger than the error of the zero function, 100{SPACE}%: more {piece}s are needed. {meaning}"
     if near is not None and near.bandwidth != certificate.bandwidth:
-        where = "the median distance" if near.is_exact else f"bandwidth {near.bandwidth:.3g}, near the median distance"
-        meaning += f" The error at {where}, {near.distance:.3g}, is {percent(near.relative_error)}."
+        where = "the median distance" if near.is_exact else f"bandwidth {significant(near.bandwidth)}, near the median distance"
+        meaning += f" The error at {where}, {significant(near.distance)}, is {percent(near.relative_error)}."
     return Card(title, percent(certificate.relative_error), meaning)
 
 
@@ -141,7 +141,7 @@ def promised(path: PathFigure) -> Card | None:
 def finest(resolved: Resolution, size: int) -> Card:
     """The resolution."""
     text = f"The smallest bandwidth at which the error is at most {percent(resolved.tol)}, there and at all larger ones: "
-    return Card("Resolution", f"{resolved.bandwidth:.3g}", f"{text}{at_resolution(resolved, size)}.")
+    return Card("Resolution", f"{significant(resolved.bandwidth)}", f"{text}{at_resolution(resolved, size)}.")
 
 
 def random_rows(path: PathFigure, n: int, signed: bool = False) -> Card:
@@ -168,13 +168,13 @@ def fine(shown: ProfileFigure) -> str:
     if shown.finest is None:
         text = f"The error of {atoms} is not certified to be at most {tol} at any bandwidth"
     else:
-        text = f"The error of {atoms} is at most {tol} at bandwidth {shown.finest:.3g} and all larger ones"
+        text = f"The error of {atoms} is at most {tol} at bandwidth {significant(shown.finest)} and all larger ones"
         text += f", with {percent(shown.confidence)} confidence"
     if np.isnan(shown.random_rows).all():
         return f"{text}."
     if shown.random_finest is None:
-        return f"{text}. The error of {drawn} is larger at every bandwidth."
-    return f"{text}. The error of {drawn} is at most {tol} only from bandwidth {shown.random_finest:.3g} on."
+        return f"{text}. The error of {drawn} is above {tol} at every bandwidth."
+    return f"{text}. The error of {drawn} is at most {tol} only from bandwidth {significant(shown.random_finest)} on."
 
 
 def noise(shown: ProfileFigure, n: int) -> str:
@@ -186,7 +186,7 @@ def noise(shown: ProfileFigure, n: int) -> str:
         return f"{text} above {percent(shown.tol)} at every bandwidth."
     if shown.noise_finest == shown.bandwidths[-1]:
         return f"{text} {percent(shown.noise[-1])} at the smallest bandwidth shown."
-    return f"{text} above {percent(shown.tol)} below bandwidth {shown.noise_finest:.3g}."
+    return f"{text} above {percent(shown.tol)} below bandwidth {significant(shown.noise_finest)}."
 
 
 def curves(piece: str, kernel: Any, has_bars: bool) -> str:
@@ -234,7 +234,7 @@ def figures_of(certificate: Certificate) -> dict[str, str]:
         "relative error ‖f − f_m‖ / ‖f‖": digits(certificate.relative_error),
         "bandwidth": digits(certificate.bandwidth),
         f"{percent(certificate.confidence)} interval": f"{digits(low)} to {digits(high)}",
-        "measured by": certificate.method,
+        "method": METHODS.get(certificate.method, certificate.method),
         "norm ‖f‖": digits(certificate.norm),
         "squared norm C of one kernel function": digits(certificate.energy),
         "bound on ‖f − f_m‖": digits(certificate.bound),
