@@ -106,7 +106,7 @@ class Certificate:
                 lines[0] += f" (incoherence ν/C {self.incoherence / self.energy:.3g})"
                 if self.incoherence < 0:
                     lines.append(f"Theorem 1 {NO_THEOREM}; this bound holds for any ν")
-            rows.append(Row("bound", lines, "An upper bound on the error from the covering radius."))
+            rows.append(Row("bound", lines, "An upper bound on the error, from the distances of all rows to their nearest atoms."))
         if self.radius:  # 0 if every row is an atom
             rows.append(Row("covering", f"every point is within {self.radius:.3g} of an atom", "The covering radius."))
         if self.log_density_change is not None:

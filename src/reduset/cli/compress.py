@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from reduset._describe import percent
+from reduset._describe import counted, percent
 from reduset._messages import printable
 from reduset.cli import messages, streaming, targets
 from reduset.cli import options as o
@@ -250,7 +250,7 @@ def _large_differences(differences: Any, columns: Sequence[str]) -> list[str]:
     if not large:
         return []
     texts = [f"{columns[k]} {percent(float(f'{differences[k]:.2g}'))}" for k in large[:LISTED_COLUMNS]]
-    more = f" and {len(large) - LISTED_COLUMNS} more columns" if len(large) > LISTED_COLUMNS else ""
+    more = f" and {counted(len(large) - LISTED_COLUMNS, 'more column')}" if len(large) > LISTED_COLUMNS else ""
     return [
         f"marginal densities differ from those of all rows by more than {percent(NOTED_DIFFERENCE)} of the peak, at a tenth of the "
         f"column's spread: {', '.join(texts)}{more}; raise --size for finer detail"

@@ -54,7 +54,7 @@ class Cover:
         """Groups of near-duplicates: for each centre the rows within a radius of it, if there are at least two.
 
         The default is the radius of the cover. Groups are sorted by size, largest first. Two rows of a group are at most twice the
-        radius apart.
+        radius apart, four times for the cosine distance.
         """
         reach = self.radius if radius is None else radius
         rows = np.flatnonzero((self.assignments >= 0) & (self.assignment_distances <= np.float32(reach) * (1 + 1e-6)))
