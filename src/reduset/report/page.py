@@ -419,7 +419,9 @@ def origin(about: Mapping[str, Any] | None, settings: Mapping[str, Any]) -> Mark
     about = dict(about or {})
     parts = []
     if about.get("command"):
-        parts.append(markup('<pre class="command" tabindex="0"><code>$command</code></pre>', command=_command(about["command"])))
+        words = re.split(r"(\s+)", str(about["command"]))  # lines are broken between words, and not within an option
+        command = joined(markup("<span>$word</span>" if k % 2 == 0 else "$word", word=word) for k, word in enumerate(words))
+        parts.append(markup('<pre class="command" tabindex="0"><code>$command</code></pre>', command=command))
     shown = {_label(name): value for name, value in settings.items()}
     shown |= {label: about[key] for key, label in ORIGIN.items() if key != "command" and about.get(key)}
     if isinstance(shown.get("Notes"), (list, tuple)):
@@ -432,12 +434,6 @@ def origin(about: Mapping[str, Any] | None, settings: Mapping[str, Any]) -> Mark
         shown["Versions"] = {"python": platform.python_version()} | {name: version for name, version in versions.items() if version}
     parts.append(pairs(shown))
     return joined(parts)
-
-
-def _command(text: Any) -> Markup:
-    """A command that is broken between its words, and not within an option."""
-    words = re.split(r"(\s+)", str(text))
-    return joined(markup("<span>$word</span>" if k % 2 == 0 else "$word", word=word) for k, word in enumerate(words))
 
 
 def _label(name: str) -> str:
