@@ -113,7 +113,7 @@ def test_entries_that_are_no_numbers_are_named_by_column(use, kind):
 @pytest.mark.parametrize("kind", [kind for kind in ODD if kind not in ("object of polars", "date")])
 def test_frames_that_are_encoded_name_such_columns_too(kind):
     frame = ODD[kind][0]()
-    assert "left out, for they hold no numbers: when" in as_table(frame, encode="auto").notes
+    assert "columns without numbers are omitted: when" in as_table(frame, encode="auto").notes
     with pytest.raises(FileError, match=r"column 'when' .*got .* in row 1"):
         as_table(frame, columns=["age", "when"])
 

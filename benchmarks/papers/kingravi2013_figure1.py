@@ -59,7 +59,7 @@ def details(figures: dict) -> str:
 
 def draw(X: np.ndarray, chosen, axis: np.ndarray, one: np.ndarray, other: np.ndarray) -> None:
     figure, (left, middle, right) = paper.plt.subplots(1, 3, figsize=(12, 4), layout="constrained", sharex=True, sharey=True)
-    left.scatter(*X.T, c=chosen.owners % 20, cmap="tab20", s=4, linewidths=0)
+    left.scatter(*X.T, c=chosen.assignments % 20, cmap="tab20", s=4, linewidths=0)
     left.scatter(*chosen.atoms.T, facecolors="none", edgecolors="k", s=2 + 4 * ROWS * chosen.weights, linewidths=0.6)
     left.set(title=f"{ROWS} rows, {len(chosen.atoms)} shadow centres")
     for axes, values, title in ((middle, one, "density of all rows"), (right, other, "density of the shadows")):

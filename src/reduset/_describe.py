@@ -80,9 +80,9 @@ def percent(proportion: float) -> str:
     return f"{100 * proportion:.3g} %"
 
 
-def significant(number: float) -> str:
-    """A number with three digits: 24,600."""
-    return f"{float(f'{number:.3g}'):,g}"
+def significant(number: float, digits: int = 3) -> str:
+    """A number with three digits, or with ``digits``: 24,600."""
+    return f"{float(f'{number:.{digits}g}'):,.12g}"
 
 
 def shortened(text: str, longest: int = 32) -> str:

@@ -26,7 +26,7 @@ from reduset.data import as_source, opened, row_weights
 from reduset.kernels import ANY_FAMILY, Kernel, RadialKernel
 from reduset.kernels.base import exponential
 from reduset.kernels.boxes import boxes_of
-from reduset.kernels.registry import as_kernel, stored_kernel
+from reduset.kernels.lookup import as_kernel, stored_kernel
 
 NODES = {1: 1024, 2: 128, 3: 32}  # default nodes per axis of a grid, by the number of columns
 MAX_NODES = 1 << 24  # of a grid

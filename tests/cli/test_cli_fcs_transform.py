@@ -35,7 +35,7 @@ def test_distances_of_a_sketch_are_of_transformed_values_and_rows_are_raw(events
     assert found["scales"] is None  # one unit: none is divided by its spread
     assert found["transform"] == table.scales
     assert any(note.startswith("FCS: logicle transform") and "3 fluorescence channels" in note for note in found["notes"])
-    assert any("time or scatter: Time, FSC-A, FSC-H" in note for note in found["notes"])
+    assert any("omitted by default, time or scatter: Time, FSC-A, FSC-H" in note for note in found["notes"])
     assert any("rows are written with the values of the file" in note for note in found["notes"])
 
 

@@ -96,16 +96,15 @@ def test_columns_that_look_otherwise_are_named(tmp_path):
     io.write_rows(tmp_path / "rows.parquet", ["plain", "comb", "other"], X)
     facts = told(tmp_path, "--size", 40, "-o", "small.npz", data="rows.parquet")
     assert facts["marginals"]["comb"] > 0.05
-    (note,) = [text for text in facts["notes"] if "marginal density" in text]
+    (note,) = [text for text in facts["notes"] if "marginal densities" in text]
     far = sorted((name for name, off in facts["marginals"].items() if off > 0.05), key=lambda name: -facts["marginals"][name])
-    assert [part.split(" by ")[0] for part in note.split("all rows for ")[1].split(" of its peak")[0].split(", ")] == far
+    assert [part.split(" ")[0] for part in note.split("spread: ")[1].split(";")[0].split(", ")] == far
     model = Model.load(tmp_path / "small.npz")
     assert note in model.about["notes"]
     full = KernelMean.from_samples(X, model.mean.kernel)
     np.testing.assert_allclose(list(facts["marginals"].values()), column_differences(full, model.mean))
-    assert not [
-        text for text in told(tmp_path, "--size", 800, "-o", "all.npz", data="rows.parquet")["notes"] if "marginal density" in text
-    ]
+    notes = told(tmp_path, "--size", 800, "-o", "all.npz", data="rows.parquet")["notes"]
+    assert not [text for text in notes if "marginal densities" in text]
 
 
 @pytest.mark.slow

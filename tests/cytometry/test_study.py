@@ -182,6 +182,9 @@ def test_controls_are_on_the_map_and_not_compared():
     assert pair.distance == found.map_.distances_[8, 9]
     assert 0 < found.batches_.control_share < 1
     assert "controls   " in str(found)
+    patients = {"patient": [*"abcd"] * 2 + [None] * 2}  # controls without a patient are of one kind
+    paired = CohortStudy("condition", block="patient", batch="run", control="control", n_atoms=30, random_state=0)
+    assert [each.kind for each in paired.fit(bags, table | patients).batches_.controls] == ["control"]
 
 
 def test_pairs_are_compared_within_patients():

@@ -239,9 +239,9 @@ def test_what_is_said_of_all_files_is_said_once(tmp_path):
         write(tmp_path / f"{number}.parquet", table.assign(site="north") if number else table.assign(site="n", more="m"))
     notes = io.read(tmp_path, transform="asinh:2").notes
     assert notes == (
-        f"{tmp_path / '0.parquet'}: left out, for they hold no numbers: site, more",
+        f"{tmp_path / '0.parquet'}: columns without numbers are omitted: site, more",
         "asinh:2 of 3 columns",
-        f"{tmp_path / '1.parquet'} and 4 other files: left out, for they hold no numbers: site",
+        f"{tmp_path / '1.parquet'} and 4 other files: columns without numbers are omitted: site",
     )
 
 

@@ -143,6 +143,6 @@ def test_a_separator_at_the_end_of_every_line_makes_no_column(tmp_path):
     (tmp_path / "t.csv").write_text("a,b,\n1,2,\n3,4,\n")
     table = io.read(tmp_path / "t.csv")
     assert table.columns == ("a", "b")
-    assert table.notes == ("left out, for they hold no numbers: column 3",)
+    assert table.notes == ("columns without numbers are omitted: column 3",)
     (tmp_path / "t.csv").write_text("a,b,\n1,2,5\n3,4,6\n")
     assert io.read(tmp_path / "t.csv").columns == ("a", "b", "column 3")

@@ -208,8 +208,8 @@ def test_scatter_and_counters_are_known_in_the_spelling_of_other_makers(tmp_path
     table = io.read(path)
     assert table.columns == ("FL1 INT LOG", "FSP27", "Widthless")
     assert table.notes == (
-        "left out unless named, for they are time or scatter: FS INT LIN, SS INT LIN, HDR-T",
-        "left out unless named, for they are counted by the instrument: HDR-CE, Width",
+        "omitted by default, time or scatter: FS INT LIN, SS INT LIN, HDR-T",
+        "omitted by default, counted by the instrument: HDR-CE, Width",
     )
 
 
@@ -291,7 +291,8 @@ def test_time_and_scatter_are_left_out_of_distances_unless_they_are_named(tmp_pa
     table = io.read(path, transform="asinh:150")
     assert table.columns == ("FL1-A", "CD4")
     np.testing.assert_allclose(table.values, np.arcsinh(values[:, 2:4] / 150))
-    assert table.notes == ("left out unless named, for they are time or scatter: FSC-A, SSC-H, Time", "asinh:150 of 2 columns")
+    omitted = "omitted by default, time or scatter: FSC-A, SSC-H, Time"
+    assert table.notes == (omitted, "asinh:150 of 2 columns")
     named = io.read(path, columns=["FSC-A", "CD4"])
     np.testing.assert_array_equal(named.values, values[:, [0, 3]])
     assert named.notes == ()

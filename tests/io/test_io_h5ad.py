@@ -60,7 +60,7 @@ def test_embeddings_and_observations_are_read_by_key(file):
     np.testing.assert_array_equal(table.values, np.random.default_rng(1).normal(size=(30, 2)))
     table = io.read(file, key="obs")
     assert set(table.columns) == {"depth", "batch"}
-    assert table.notes == ("left out, for they hold no numbers: kind",)
+    assert table.notes == ("columns without numbers are omitted: kind",)
 
 
 def test_bags_are_the_categories(file):

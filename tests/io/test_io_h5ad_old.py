@@ -86,7 +86,7 @@ def test_a_frame_in_obsm_has_its_own_columns(tmp_path):
     np.testing.assert_array_equal(table.values[:, table.columns.index("CD19")], PCA[:, 0])
     np.testing.assert_array_equal(table.values[:, table.columns.index("on")], np.arange(12) % 2 == 0)
     np.testing.assert_array_equal(table.weights, np.arange(12.0))
-    assert "left out, for they hold no numbers: name" in table.notes
+    assert "columns without numbers are omitted: name" in table.notes
     np.testing.assert_array_equal(io.read(path, key="obsm/protein", columns=["CD19"]).values[:, 0], PCA[:, 0])
 
 

@@ -109,8 +109,8 @@ def test_many_columns_of_text_are_not_listed_one_by_one():
 
 def test_text_without_an_entry_and_text_that_is_not_encoded_hold_no_numbers():
     frame = numbers(60, empty=pd.Series([None] * 60, dtype="string"), city=["Bonn"] * 60)
-    assert io.as_table(frame, encode="city=onehot").notes[1:] == ("left out, for they hold no numbers: empty",)
-    assert io.as_table(frame).notes == ("left out, for they hold no numbers: empty, city",)
+    assert io.as_table(frame, encode="city=onehot").notes[1:] == ("columns without numbers are omitted: empty",)
+    assert io.as_table(frame).notes == ("columns without numbers are omitted: empty, city",)
 
 
 @pytest.mark.parametrize("missing", ["city", "grade", "x"])

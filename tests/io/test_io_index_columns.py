@@ -10,7 +10,7 @@ import pytest
 from reduset import io
 from reduset.cli.entry import run
 
-NOTE = "left out unless named, for it is the index of a frame: __index_level_0__"
+NOTE = "omitted by default, the index of a frame: __index_level_0__"
 
 
 def filtered(count=3000):

@@ -89,7 +89,7 @@ def test_columns_come_in_the_order_asked_for(file):
 def test_without_names_all_columns_of_numbers_are_taken_and_the_others_noted(file):
     table = io.read(file)
     assert table.columns == ("a", "b", "mass")
-    assert table.notes == ("left out, for they hold no numbers: site",)
+    assert table.notes == ("columns without numbers are omitted: site",)
 
 
 @pytest.mark.covering_cases
@@ -166,7 +166,7 @@ def test_orc_types_of_numbers_are_read_and_others_are_named(tmp_path):
     table = io.read(tmp_path / "t.orc", missing="drop")
     assert table.columns == ("byte", "price", "a.b", "on")
     np.testing.assert_array_equal(table.values, [[1, 1, 1, 1]])
-    assert "left out, for they hold no numbers: day, pair, tags" in table.notes
+    assert "columns without numbers are omitted: day, pair, tags" in table.notes
     np.testing.assert_array_equal(io.read(tmp_path / "t.orc", columns=["a.b", "on"], missing="drop").values, [[1, 1], [2, 0]])
     with pytest.raises(io.FileError, match=r"column 'day' .*got '1970-01-02' in row 1"):
         io.read(tmp_path / "t.orc", columns=["day"])

@@ -12,7 +12,7 @@ from scipy import integrate, special, stats
 import reference
 from reduset import Gaussian, KernelMean, Laplacian, Matern, Student
 from reduset.kernels.base import Shape
-from reduset.kernels.registry import KERNELS, kernel_from
+from reduset.kernels.lookup import KERNELS, kernel_from
 from reduset.kernels.spectra import BesselSpectrum, log_bessel_k, matern_table
 from reduset.kernels.student import _student_table
 

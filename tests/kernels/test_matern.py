@@ -12,8 +12,8 @@ from cases import cloud
 from reduset import KernelMean, Matern, compress
 from reduset.cohort import CohortMap
 from reduset.density import SparseKernelDensity
+from reduset.kernels.lookup import kernel_from
 from reduset.kernels.matern import MAX_DISTANCE
-from reduset.kernels.registry import kernel_from
 from reduset.spectral import ReducedKernelPCA
 from stream_cases import assert_within, mixture, streamed
 

@@ -13,7 +13,7 @@ from reduset import FunctionKernel, Model, kernels
 from reduset.cli.entry import run
 from reduset.density import SparseKernelDensity
 from reduset.kernels import ANY_FAMILY, FAMILIES, RadialKernel, listed
-from reduset.kernels.registry import KERNELS, as_kernel, kernel_from
+from reduset.kernels.lookup import KERNELS, as_kernel, kernel_from
 from reduset.spectral.base import kernel_of
 
 

@@ -10,7 +10,7 @@ from reduset.certificate.by_frequencies import FrequencyProbe
 from reduset.cohort import CohortMap
 from reduset.density import SparseKernelDensity
 from reduset.density.likelihood import search_bandwidth
-from reduset.kernels.registry import kernel_from
+from reduset.kernels.lookup import kernel_from
 from reduset.mixture import conditioning
 from reduset.modes.mean_shift import mean_shift
 from reduset.stream import StreamCompressor

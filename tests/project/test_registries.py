@@ -13,7 +13,7 @@ from reduset import Gaussian, compress
 from reduset.bandwidth import RULES
 from reduset.cli.entry import app
 from reduset.drift import STATISTICS, DriftTest, Statistic
-from reduset.kernels.registry import KERNELS
+from reduset.kernels.lookup import KERNELS
 from reduset.select import BY_NAME, Selector
 from reduset.select.contract import Traversal
 from reduset.weights import WEIGHTINGS, Weighting

@@ -44,9 +44,10 @@ def steps(workflow):
 
 def test_one_version_everywhere():
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
-    heading = re.search(r"^## \[(.+?)\]", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)[1]
-    assert {citation["version"], heading, RECIPE["context"]["version"], tagged.version()} == {reduset.__version__}
-    assert f"Version {reduset.__version__.rpartition('.')[0]}, unreleased" in (ROOT / "README.md").read_text()
+    version, date = re.search(r"^## \[(.+?)\] - (.+)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE).groups()
+    assert {citation["version"], version, RECIPE["context"]["version"], tagged.version()} == {reduset.__version__}
+    state = "unreleased" if date == "unreleased" else "of " + date
+    assert f"Version {version.rpartition('.')[0]}, {state}" in (ROOT / "README.md").read_text()
 
 
 def test_the_pythons_are_the_same_everywhere():

@@ -139,7 +139,10 @@ def test_how_fine_a_result_sees_is_said_in_words():
     start += f", with 95{space}% confidence"
     rows = f"The error of 40 random rows is at most 20{space}% only from bandwidth {shown.resolved.random_rows:.3g} on"
     assert told.fine(figure) == f"{start}. {rows}."
-    assert told.fine(replace(figure, random_finest=None)) == f"{start}. The error of 40 random rows is larger at every bandwidth."
+    assert (
+        told.fine(replace(figure, random_finest=None))
+        == f"{start}. The error of 40 random rows is above 20{space}% at every bandwidth."
+    )
     assert told.fine(replace(figure, random_rows=figure.errors * np.nan)).endswith("confidence.")
     assert told.fine(replace(figure, size=1, finest=None)).startswith(
         f"The error of 1 atom is not certified to be at most 20{space}% at any bandwidth"
@@ -201,9 +204,10 @@ def test_words_fit_what_was_found():
     assert "Larger than the error of the zero function" in told.lost(certificate(relative_error=1.2, interval=(1.1, 1.3))).meaning
     assert told.lost(certificate(method="exact")).meaning == "Computed exactly, from every pair of rows."
     assert "sample of pixels" in told.lost(certificate(), "pixel").meaning
-    assert "changed by at most 10.5\N{NO-BREAK SPACE}%" in told.error(certificate(log_density_change=0.1))
+    assert "the densities differ by at most 10.5\N{NO-BREAK SPACE}%" in told.error(certificate(log_density_change=0.1))
     assert told.kept(10, 10).figure == "all"
-    assert told.kept(1000, 40, zeros=1).meaning.endswith(" 1 of the 40 has weight 0.")
+    assert told.kept(1000, 40, zeros=1).meaning.endswith(" 1 of the 40 has weight 0 at this size.")
+    assert told.kept(20_000, 16).figure == "1 in 1,250"
     assert told.kept(1000, 1).meaning.startswith("1 weighted atom represents 1,000 rows")
     assert [told.roughly(number) for number in (3.14159, 42.4, 57_123, 1_234_567)] == ["3.1", "42", "57,000", "1,200,000"]
     space = "\N{NO-BREAK SPACE}"
@@ -213,23 +217,18 @@ def test_words_fit_what_was_found():
     assert told.shortened("a long name, visit 1", 11) == "a lon…sit 1"
     assert told.lost(certificate(relative_error=1e-14)).meaning == "Zero up to rounding errors."
     assert told.plain({"a": [1, 2.0], "b": True}) == "a 1, 2, b yes"
+    assert told.plain(["load, mean", "load, peak"]) == "load, mean; load, peak"
 
 
 @pytest.mark.parametrize(
-    ("bound", "norm", "figure", "meaning"),
-    [
-        (1.0, 2.0, "≤ 50\N{NO-BREAK SPACE}%", "from the distance of each row to its nearest atom"),
-        (3.0, 2.0, "none", "150\N{NO-BREAK SPACE}%, exceeds 100"),
-        (None, 2.0, "none", "no a-priori bound"),
-        (1.0, np.nan, "none", "no a-priori bound"),
-    ],
+    ("bound", "norm", "figure"),
+    [(1.0, 2.0, "≤ 50\N{NO-BREAK SPACE}%"), (3.0, 2.0, None), (None, 2.0, None), (1.0, np.nan, None)],
 )
-def test_a_bound_is_told_only_where_it_says_something(bound, norm, figure, meaning):
+def test_a_bound_is_told_only_where_it_says_something(bound, norm, figure):
     shown = model(size=5)
     changed = Model(**vars(shown) | {"certificate": certificate(bound=bound, norm=norm)})
     card = told.promised(path_figure(changed))
-    assert card.figure == figure
-    assert meaning in card.meaning
+    assert (card and card.figure) == figure
 
 
 def test_a_bandwidth_that_hides_a_column_is_told():

@@ -414,4 +414,4 @@ def test_a_compression_shows_the_rows_as_they_were_counted(visit):
     bars = shown.portrait.bars[0]
     there = bars[1] > bars[0]
     np.testing.assert_allclose(seen.trace("marginal-0", place, "y"), bars[2, there])
-    assert f"smoothed at {figures(shown.portrait.widths[0])}" in seen.page.inner_text("figure:has(#marginal-0)")
+    assert f"bandwidth {figures(shown.portrait.widths[0])}" in seen.page.inner_text("figure:has(#marginal-0)")

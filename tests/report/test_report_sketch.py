@@ -82,7 +82,7 @@ def test_the_table_has_every_statistic_with_that_of_random_rows(made):
         assert word in text
     income = next(each for each in small.columns if each.column == "income" and each.statistic == "75% quantile")
     assert f"{income.all_rows:,.0f}" in text
-    assert f"{income.difference:+.4f}" in text
+    assert f"{income.difference:+.4f}".replace("-", "−") in text
     assert f"{income.random_rows:.4f}" in text
     assert f"120 of {len(frame):,} rows were kept unchanged" in text
 
@@ -174,7 +174,7 @@ def test_the_command_writes_it_with_the_rows(tmp_path, capsys):
     text = Page(page).text()
     assert "6 columns: income, age, visits" in text
     assert "city as 4 columns of 0 and 1" in text
-    assert "Distances are in units of the columns' scales: income /" in text
+    assert "each column is divided by its scale: income by" in text
 
 
 def test_cells_have_no_such_report(tmp_path, capsys):

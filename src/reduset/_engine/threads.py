@@ -90,11 +90,6 @@ def single_threaded_blas() -> Iterator[None]:
                     _set(per_process, _process.before)
 
 
-def is_held() -> bool:
-    """Whether the calling thread limits BLAS; threads that work for it must do so, too."""
-    return _thread.depth > 0
-
-
 def _hold(libraries: Sequence[Any]) -> Counts:
     """Limit each library to one thread; return the previous numbers."""
     before: Counts = [library.get_num_threads() for library in libraries]
@@ -219,7 +214,7 @@ class _WorkQueue:
         self.begun: list[bool] = []
         self.ended: list[bool] = []
         self.failures: list[BaseException] = []
-        self.blas = single_threaded_blas if is_held() else nullcontext
+        self.blas = single_threaded_blas if _thread.depth > 0 else nullcontext  # as the calling thread does
         self.finished = allocate_lock()
         self.finished.acquire()
 

@@ -1,8 +1,9 @@
-"""The error by frequencies: ‖f − f_m‖² = C·E|f̂(ω) − f̂_m(ω)|² over the kernel's spectrum. For shift-invariant kernels, O(n·s).
+"""The error by frequencies, with its confidence interval, for shift-invariant kernels: O(n·s).
 
-Every term is a square, so the relative error of the estimate does not depend on the size of the distance. The energy of a
-difference may lie at frequencies that are rare under the spectrum. Therefore each draw is a ladder of frequencies ω, 2ω, 4ω, … with
-importance weights (`frequencies`). It spans all scales from the spread of the data to the spacing of the atoms.
+The square ‖f − f_m‖² is the mean of C·|f̂(ω) − f̂_m(ω)|² over the kernel's spectrum. Every term is a square, so the relative error
+of the estimate does not depend on the size of the distance. The energy of a difference may lie at frequencies that are rare under
+the spectrum. Therefore each draw is a ladder of frequencies ω, 2ω, 4ω, … with importance weights (`frequencies`). It spans all
+scales from the spread of the data to the spacing of the atoms.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 
 from reduset._engine import Frame, cached_property
 from reduset._types import Array, Indices
-from reduset.certificate.by_scale import Scales, WaveScales, rung_bandwidths, sum_of_squares
+from reduset.certificate.by_scale import Scales, WaveScales, reaches, rung_bandwidths, sum_of_squares
 from reduset.certificate.frequencies import FrequencyLadders, Waves, two_sided
 from reduset.certificate.probe import Measurement, Probe
 from reduset.kernels import RadialKernel
@@ -90,7 +91,7 @@ class FrequencyProbe(Probe):
 
     def scales(self, size: int, rng: np.random.Generator) -> Scales:
         scales = self._ladder_scales(size, rng)
-        if scales.median is None or scales.reaches_median():
+        if scales.median is None or reaches(scales.kernel, scales.ladders, scales.median):
             return scales
         return replace(scales, coarser=self.at(scales.median, rng)._ladder_scales(size, rng))
 

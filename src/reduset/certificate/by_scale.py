@@ -255,10 +255,6 @@ class WaveScales(Scales):
     def _measures(self, bandwidth: float) -> bool:
         return measures(self.kernel, self.ladders, bandwidth)
 
-    def reaches_median(self) -> bool:
-        """Whether the error at the median distance can be measured."""
-        return self.median is None or reaches(self.kernel, self.ladders, self.median)
-
     def nearest(self, bandwidth: float) -> float:
         if self._measures(bandwidth) or (self.coarser is not None and self.coarser._measures(bandwidth)):
             return bandwidth

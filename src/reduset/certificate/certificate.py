@@ -6,8 +6,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from reduset._describe import Description, Row, percent
-from reduset._types import Array
+from reduset._describe import Description, Row, percent, significant
 from reduset.kernels import Kernel, RadialKernel
 from reduset.kernels.base import exponential
 from reduset.mean import KernelMean
@@ -107,7 +106,7 @@ class Certificate:
                 lines[0] += f" (incoherence ν/C {self.incoherence / self.energy:.3g})"
                 if self.incoherence < 0:
                     lines.append(f"Theorem 1 {NO_THEOREM}; this bound holds for any ν")
-            rows.append(Row("bound", lines, "An upper bound on the error from the covering radius."))
+            rows.append(Row("bound", lines, "An upper bound on the error, from the distances of all rows to their nearest atoms."))
         if self.radius:  # 0 if every row is an atom
             rows.append(Row("covering", f"every point is within {self.radius:.3g} of an atom", "The covering radius."))
         if self.log_density_change is not None:
@@ -131,13 +130,7 @@ def bandwidth_of(kernel: Kernel) -> float | None:
 
 def at_bandwidth(bandwidth: float | None) -> str:
     """A bandwidth as the end of a phrase, " at bandwidth 0.5"; empty for None."""
-    return "" if bandwidth is None else f" at bandwidth {bandwidth:.3g}"
-
-
-def negative_share(weights: Array) -> float:
-    """The proportion of Σ|w| that is negative."""
-    total = float(np.abs(weights).sum())
-    return float(np.maximum(-weights, 0.0).sum()) / total if total > 0 else 0.0
+    return "" if bandwidth is None else f" at bandwidth {significant(bandwidth)}"
 
 
 def log_density_change(full: KernelMean, small: SmallMean, rng: np.random.Generator) -> float | None:

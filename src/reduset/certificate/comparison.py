@@ -119,9 +119,3 @@ def distance_from(mean: KernelMean, other: KernelMean, rng: np.random.Generator)
     distance = probe_for(mean, CONFIDENCE, rng).glance(np.asarray(other.atoms, np.float64), other.weights, kappa).high
     square = float(other.weights @ other.kernel.product_sums(other.atoms, other.weights, other.atoms))
     return float(np.sqrt(distance / square)) if square > 0 else np.inf
-
-
-def close_surrogate(mean: KernelMean, size: int, within: float, rng: np.random.Generator) -> KernelMean:
-    """A surrogate within a relative distance ``within`` of the mean; the mean itself if the surrogate is not close enough."""
-    smaller = surrogate(mean, size, rng)
-    return smaller if distance_from(mean, smaller, rng) <= within else mean

@@ -171,13 +171,11 @@ class FrequencyLadders:
         return fourier_sums(points, weights, self.climbing, frame, self.rungs, self.late, self.release)
 
     def _damped(self, pieces: ComponentPieces, weights: Floats, frame: Frame, rung: int) -> Waves:
-        angles, damping = pieces.damping(self._at_rung(rung), frame)
+        frequencies = self.climbing * 2.0**rung
+        if self.late is not None:
+            frequencies = frequencies + self.late * 2.0 ** max(0, rung - self.release)
+        angles, damping = pieces.damping(frequencies, frame)
         return np.asarray(np.exp(1j * angles + damping) @ weights)
-
-    def _at_rung(self, rung: int) -> Array:
-        """(s, d) the frequencies of one rung."""
-        climbed = self.climbing * 2.0**rung
-        return climbed if self.late is None else climbed + self.late * 2.0 ** max(0, rung - self.release)
 
     def turned(self, waves: Waves, shift: Array) -> Waves:
         """The Fourier sums after the origin moved by −shift, in the frame's coordinates. Every angle grows by ω·shift."""

@@ -32,7 +32,8 @@ class RowProbe(Probe):
     def __init__(self, mean: KernelMean, confidence: float, rng: np.random.Generator) -> None:
         self._mean, self._rng = mean, rng
         self._total = mean.total
-        self._quantile = rows_quantile(confidence)
+        # standard errors to either side
+        self._quantile = float(special.stdtrit(PROBE_ROWS - 1, 0.5 + confidence / 2)) * SAFETY
 
     @cached_property
     def _drawn(self) -> tuple[Indices, Array]:
@@ -62,11 +63,6 @@ def by_rows(
     # By the rule of three, rows that were not drawn may make up a proportion of 3 / (number of drawn rows).
     width = np.hypot(quantile * float(terms.std(ddof=1)) / np.sqrt(len(terms)), 3 * float(np.abs(terms).max()) / len(terms))
     return Measurement.within(square, width, "rows")
-
-
-def rows_quantile(confidence: float) -> float:
-    """How many standard errors the interval of `by_rows` reaches to either side."""
-    return float(special.stdtrit(PROBE_ROWS - 1, 0.5 + confidence / 2)) * SAFETY
 
 
 class ExactProbe(Probe):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from reduset._describe import percent
+from reduset._describe import counted, percent
 from reduset._messages import printable
 from reduset.cli import messages, streaming, targets
 from reduset.cli import options as o
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 DEFAULT_TOL = 0.01  # at a given bandwidth
 ATOMS = "atoms"
 WORK = 4, 24  # bytes of working memory for each number and each row, as in docs/scaling.md
-LISTED_GROUPS, LISTED_COLUMNS = 12, 24  # groups and columns that a line names
+LISTED_GROUPS, LISTED_COLUMNS = 12, 8  # groups and columns that a line names
 NOTED_DIFFERENCE = 0.05  # of the peak of a column's density
 
 
@@ -249,11 +249,11 @@ def _large_differences(differences: Any, columns: Sequence[str]) -> list[str]:
     large = [k for k in (-differences).argsort(kind="stable").tolist() if differences[k] > NOTED_DIFFERENCE]
     if not large:
         return []
-    texts = [f"{columns[k]} by {100 * differences[k]:.2g} %" for k in large[:LISTED_COLUMNS]]
-    more = f" and {len(large) - LISTED_COLUMNS} more columns" if len(large) > LISTED_COLUMNS else ""
+    texts = [f"{columns[k]} {percent(float(f'{differences[k]:.2g}'))}" for k in large[:LISTED_COLUMNS]]
+    more = f" and {counted(len(large) - LISTED_COLUMNS, 'more column')}" if len(large) > LISTED_COLUMNS else ""
     return [
-        f"the marginal density, at a bandwidth of a tenth of the column's spread, differs from that of all rows for "
-        f"{', '.join(texts)}{more} of its peak, more than {100 * NOTED_DIFFERENCE:g} %; raise --size for finer detail"
+        f"marginal densities differ from those of all rows by more than {percent(NOTED_DIFFERENCE)} of the peak, at a tenth of the "
+        f"column's spread: {', '.join(texts)}{more}; raise --size for finer detail"
     ]
 
 

@@ -51,7 +51,10 @@ class BagEvidence:
     def prefixes(self, span: Span, kernel: Kernel, kind: str, confidence: float) -> Prefixes:
         """Weights and errors of the bag on every prefix of these atoms."""
         facing = span.facing(self.kappa)
-        return Prefixes.of_new_points(kernel, facing, self.residual, kind, confidence, self.mass, self.total)
+        # the atoms are not rows of the bag, so that there are no covering radii
+        return Prefixes(
+            kernel, facing, self.residual, kind, self.mass, self.total, np.zeros(facing.size), covered=None, confidence=confidence
+        )
 
 
 class BagProjector:

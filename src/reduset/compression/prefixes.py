@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from reduset._types import Array
 from reduset.certificate import Certificate
 from reduset.certificate.bounds import Bounds
-from reduset.certificate.certificate import bandwidth_of, negative_share
+from reduset.certificate.certificate import bandwidth_of
 from reduset.certificate.comparison import ZERO_NORM
 from reduset.certificate.probe import Measurement
 from reduset.kernels import Kernel
@@ -81,13 +81,6 @@ class Prefixes:
     own: Array | None = None
     last: Array | None = None
     _errors: dict[int, PrefixError] = field(default_factory=dict, init=False, repr=False)
-
-    @classmethod
-    def of_new_points(
-        cls, kernel: Kernel, span: Span, residual: Measurement, kind: str, confidence: float, mass: float = 1.0, total: float = 1.0
-    ) -> Prefixes:
-        """Prefixes of atoms that are not rows of f, without covering radii."""
-        return cls(kernel, span, residual, kind, mass, total, np.zeros(span.size), None, confidence)
 
     @property
     def atoms(self) -> Any:
@@ -180,6 +173,8 @@ class Prefixes:
         log_energy = kernel.log_energy(d)
         energy, scale = exponential(log_energy), exponential(log_energy / 2)
 
+        magnitude = float(np.abs(error.weights).sum())
+
         def times(value: float | None, factor: float) -> float | None:
             return None if value is None else value * factor
 
@@ -194,7 +189,7 @@ class Prefixes:
             theorem_bound=times(theorem, scale),
             sup_bound=times(bound, energy) if kernel.space == "rkhs" else None,
             incoherence=times(bounds.incoherence, energy),
-            negative_mass=negative_share(error.weights),
+            negative_mass=float(np.maximum(-error.weights, 0.0).sum()) / magnitude if magnitude > 0 else 0.0,
             radius=None if bounds.radius is None else kernel.length(bounds.radius, d),
             bandwidth=bandwidth_of(kernel),
         )

@@ -81,7 +81,8 @@ def move(target: Target, weighed: Weighed, weighting: str, steps: int) -> tuple[
     if result.stayed:
         text = f"not moved by L-BFGS, {result.text}"
     else:
-        moved = weigh_atoms(target, weighed.atoms.moved_to(result.points))
+        atoms = replace(weighed.atoms, points=result.points, rows=None, order=None, kappa=None, in_order=False)
+        moved = weigh_atoms(target, atoms)
         after = certify(target, moved, weighting)
         lower = after.error(moved.span.size).relative
         if lower < error:

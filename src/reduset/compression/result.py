@@ -24,7 +24,7 @@ from reduset.compression.plan import Plan
 from reduset.compression.prefixes import Path, Prefixes
 from reduset.compression.stages import Atoms, Resolution, Run, SearchResult, bounds, certify, weigh_atoms
 from reduset.kernels.base import exponential
-from reduset.kernels.registry import as_kernel
+from reduset.kernels.lookup import as_kernel
 from reduset.mean import KernelMean
 from reduset.mixture.component_mean import ComponentMean, SmallMean, as_density, mean_of, pieces_of
 from reduset.weights import HINTS, WEIGHTINGS

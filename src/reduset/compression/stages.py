@@ -122,10 +122,6 @@ class Atoms:
         order = None if self.order is None else self.order[positions]
         return replace(self, points=self.points[positions], rows=rows, order=order, kappa=None)
 
-    def moved_to(self, points: Array) -> Self:
-        """The atoms at new points, without rows and without an order in the traversal."""
-        return replace(self, points=points, rows=None, order=None, kappa=None, in_order=False)
-
     @property
     def remarks(self) -> str:
         """How the atoms were chosen and moved."""

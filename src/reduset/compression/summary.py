@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from reduset._describe import Description, Row, counted, percent
+from reduset._describe import Description, Row, counted, percent, significant
 from reduset.certificate.certificate import ROUNDING, at_bandwidth
 from reduset.kernels import FunctionKernel, Kernel, RadialKernel
 from reduset.mixture.component_mean import ComponentMean, SmallMean
@@ -103,9 +103,10 @@ def error_lines(certificate: Certificate, kernel: Kernel, resolved: Resolution |
 def at_median(near: MedianError) -> str:
     """The error at the median distance, or at the nearest bandwidth at which it is measured."""
     text = f"{percent(near.relative_error)} at "
+    distance = significant(near.distance)
     if near.is_exact:
-        return f"{text}the median distance, {near.distance:.3g}"
-    return f"{text}bandwidth {near.bandwidth:.3g}, the nearest measured to the median distance, {near.distance:.3g}"
+        return f"{text}the median distance, {distance}"
+    return f"{text}bandwidth {significant(near.bandwidth)}, the nearest measured to the median distance, {distance}"
 
 
 def above_random_rows(result: Compression) -> str | None:
@@ -150,13 +151,13 @@ def scale(kernel: Kernel, resolved: Resolution | None) -> str:
     if not isinstance(kernel, RadialKernel):
         return f"with {kernel!r}"
     units = "" if kernel.is_isotropic else ", in units of the columns' scales"
-    return f"at bandwidth {kernel.width:.3g} ({type(kernel).__name__}{units})"
+    return f"at bandwidth {significant(kernel.width)} ({type(kernel).__name__}{units})"
 
 
 def at_resolution(resolved: Resolution, size: int) -> str:
     """The smallest bandwidth within the tolerance, compared with the median distance and with random rows."""
     ratio = resolved.median / resolved.bandwidth
-    text = f"{resolved.bandwidth:.3g} = median distance {f'/ {ratio:.3g}' if ratio >= 1 else f'× {1 / ratio:.3g}'}"
+    text = f"{significant(resolved.bandwidth)} = median distance {f'/ {ratio:.3g}' if ratio >= 1 else f'× {1 / ratio:.3g}'}"
     if resolved.by_noise:
         return f"{text}; at finer scales the sampling error of the rows exceeds {percent(resolved.tol)}"
     if resolved.alone:
@@ -164,7 +165,7 @@ def at_resolution(resolved: Resolution, size: int) -> str:
     rows = counted(size, "random row")
     if resolved.random_rows is None:
         return f"{text}   ({rows}: above {percent(resolved.tol)} at every bandwidth)"
-    return f"{text}   ({rows}: {resolved.random_rows:.3g})"
+    return f"{text}   ({rows}: {significant(resolved.random_rows)})"
 
 
 def _weights(result: Compression) -> list[str]:

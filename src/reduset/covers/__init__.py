@@ -5,7 +5,8 @@ They suit embeddings and other wide rows by the million. Rows may be in memory, 
 May import: `io`, `_validate`, `_engine`.
 """
 
+from reduset.covers.audit import Audit, audit
 from reduset.covers.covering import METRICS, cover
-from reduset.covers.result import Cover
+from reduset.covers.result import Component, Cover, Group, Pairs
 
-__all__ = ["Cover", "cover"]
+__all__ = ["Audit", "Component", "Cover", "Group", "Pairs", "audit", "cover"]

@@ -14,14 +14,15 @@ import numpy as np
 
 from reduset import _validate
 from reduset._describe import Description, Row
-from reduset._engine import LazyCover, NearRows, to_numpy
+from reduset._engine import LazyCover, NearRows, blocks, defining, to_numpy
 from reduset._progress import Progress
 from reduset._types import Array, Indices, ProgressLike, SeedLike
-from reduset.covers.covering import METRICS, first_row, require_directions
+from reduset.covers.covering import METRICS, require_directions, row_near_mean
 from reduset.covers.result import Pairs
-from reduset.covers.rows import held, in_metric, naming_file, open_rows, squared
+from reduset.covers.rows import held, in_metric, naming_file, open_rows, radius_of, squared
 
 QUANTILES = (0.5, 0.9, 0.99)
+BLOCK_ENTRIES = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,6 @@ class Audit:
     limit : float or None, the radius that was asked for
     uncovered : array, the rows farther than ``limit`` from all kept rows, the farthest first
     close : Pairs of kept rows within ``limit`` of each other; None without a limit
-    spacing : float, the smallest distance of two kept rows if it is at most ``limit``, otherwise a lower bound on it
     best : float
         Lower bound on the covering radius of any list of as many rows.
     farthest_first : float, the covering radius of as many farthest-first rows
@@ -78,7 +78,15 @@ class Audit:
                 f"{self.radius:.4g}, the largest {kind} of a row to its nearest kept row "
                 f"(median {middle[0]:.4g}, 90 % {middle[1]:.4g}, 99 % {middle[2]:.4g})",
                 "The largest distance of a row to its nearest kept row, and quantiles of these distances.",
-                {"n": n, "kept": m, "radius": self.radius, "metric": self.metric, "median": middle[0], "q90": middle[1], "q99": middle[2]},
+                {
+                    "n": n,
+                    "kept": m,
+                    "radius": self.radius,
+                    "metric": self.metric,
+                    "median": middle[0],
+                    "q90": middle[1],
+                    "q99": middle[2],
+                },
             ),
             Row(
                 "comparison",
@@ -91,9 +99,13 @@ class Audit:
         if self.limit is not None and self.close is not None:
             covered, pairs = len(self.uncovered), len(self.close.first)
             share = f"{covered:,} rows ({covered / n:.2%}) are farther than {self.limit:.4g} from all kept rows"
-            rows.append(Row("uncovered", share if covered else f"no row is farther than {self.limit:.4g}", "", {"uncovered": covered}))
+            rows.append(
+                Row("uncovered", share if covered else f"no row is farther than {self.limit:.4g}", "", {"uncovered": covered})
+            )
             near = f"{pairs:,} pairs of kept rows are within {self.limit:.4g} of each other"
-            rows.append(Row("redundant", near if pairs else f"no two kept rows are within {self.limit:.4g}", "", {"close_pairs": pairs}))
+            rows.append(
+                Row("redundant", near if pairs else f"no two kept rows are within {self.limit:.4g}", "", {"close_pairs": pairs})
+            )
         return Description(f"Audit: {m:,} of {n:,} rows kept", tuple(rows))
 
     def __str__(self) -> str:
@@ -132,7 +144,7 @@ def audit(
     True
     """
     cosine = _validate.one_of(metric, "metric", METRICS) == "cosine"
-    limit = None if radius is None else _validate.nonnegative(radius, "radius")
+    limit = None if radius is None else radius_of(radius)
     with naming_file(data):
         rows = open_rows(data, column)
         if cosine:
@@ -143,10 +155,10 @@ def audit(
     try:
         centres = LazyCover(rows, cosine)
         centres.add_rows(kept)
-        assignments, distances = centres.assignments(display.stage("nearest"))
-        measured = in_metric(distance_of(rows, kept, assignments, cosine), cosine)
+        assignments, _ = centres.assignments(display.stage("nearest"))
+        measured = in_metric(np.sqrt(_squares(rows, kept, assignments, cosine)), cosine)
         comparison = LazyCover(rows, cosine)
-        comparison.add_rows(np.array([first_row(comparison)]))
+        comparison.add_rows(np.array([row_near_mean(comparison)]))
         farthest = comparison.extend(len(kept) - 1, 0.0, display.stage("farthest first"))
         random = LazyCover(rows, cosine)
         random.add_rows(np.sort(generator.choice(rows.count, len(kept), replace=False)))
@@ -169,3 +181,39 @@ def audit(
         random_rows=float(in_metric(np.sqrt(at_random), cosine)),
         metric=metric,
     )
+
+
+def _kept_rows(keep: Any, n: int) -> Indices:
+    """The checked row numbers."""
+    rows = np.asarray(to_numpy(keep))
+    if rows.dtype == bool and rows.shape == (n,):
+        rows = np.flatnonzero(rows)
+    if rows.ndim != 1 or rows.dtype.kind not in "iu" or not len(rows):
+        raise ValueError(f"keep must hold row numbers, or a truth value for each of the {n:,} rows; got {rows.dtype} {rows.shape}")
+    unknown = rows[(rows < 0) | (rows >= n)]
+    if len(unknown):
+        raise ValueError(f"keep must hold row numbers from 0 to {n - 1:,}, got {unknown[0]:,} ({len(unknown):,} are unknown)")
+    values, counts = np.unique(rows, return_counts=True)
+    if counts.max() > 1:
+        raise ValueError(
+            f"keep must hold each row once, got row {values[counts > 1][0]:,} {counts.max():,} times; remove repeated rows"
+        )
+    return rows.astype(np.int64)
+
+
+def _squares(rows: Any, kept: Indices, assignments: Indices, cosine: bool) -> Array:
+    """(n,) squared distances of all rows to their nearest kept rows, in double precision."""
+    xp, squares = rows.arrays, np.empty(rows.count)
+    for a, b in blocks(rows.count, max(1, BLOCK_ENTRIES // rows.dimension)):
+        exact = defining(rows.take(slice(a, b)), cosine)
+        exact -= defining(rows.take(xp.asarray(kept[assignments[a:b]])), cosine)
+        squares[a:b] = to_numpy((exact * exact).sum(axis=1))
+    return squares
+
+
+def _close_pairs(rows: Any, kept: Indices, limit: float, cosine: bool) -> Pairs:
+    """Pairs of kept rows within a distance."""
+    search = NearRows.of(held(rows), cosine, squared(limit, cosine))
+    one, other, squares = search.pairs(kept, kept)
+    lower = one < other
+    return Pairs(one[lower], other[lower], in_metric(np.sqrt(squares[lower]), cosine))

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -27,7 +26,7 @@ from reduset._progress import Progress
 from reduset._types import Indices, ProgressLike
 from reduset.covers.near import WithPoints, nearest_within, net_of, priorities
 from reduset.covers.result import FARTHEST, NET, Cover
-from reduset.covers.rows import held, in_metric, naming_file, open_rows, require_range, squared
+from reduset.covers.rows import held, in_metric, naming_file, open_rows, radius_of, require_range, squared
 
 METRICS = ("euclidean", "cosine")
 ORDERS = ("first", "last", "medoid")
@@ -93,8 +92,7 @@ def cover(
     cosine = _validate.one_of(metric, "metric", METRICS) == "cosine"
     if size is None and radius is None:
         raise ValueError("size or radius must be given: the number of rows, or the largest distance of a row to a chosen one")
-    if radius is not None and not (isinstance(radius, Real) and np.isfinite(float(radius)) and radius >= 0):
-        raise ValueError(f"radius must be a finite distance of at least 0, got {radius!r}")
+    radius = None if radius is None else radius_of(radius)
     with naming_file(data):
         rows = open_rows(data, column)
     n = rows.count
@@ -102,7 +100,7 @@ def cover(
     priority = _priority(keep, n, size)
     if cosine:
         with naming_file(data):
-            _require_directions(rows)
+            require_directions(rows)
     display = Progress(progress)
     try:
         if size is None and (priority is not None or _keeps_many(rows, cosine, squared(radius, cosine))):
@@ -209,7 +207,7 @@ def _first_centres(traversal: LazyCover, start: Any) -> Indices:
     """Add the first centres and return their row numbers, −1 for points that are not rows."""
     rows = traversal.place
     if start is None:
-        first = np.array([_row_near_mean(traversal)])
+        first = np.array([row_near_mean(traversal)])
         traversal.add_rows(first)
         return first
     given = _start(rows, traversal.cosine, start)
@@ -236,7 +234,7 @@ def _start(rows: Any, cosine: bool, start: Any) -> Any:
     return points.astype(np.float64)
 
 
-def _row_near_mean(traversal: LazyCover) -> int:
+def row_near_mean(traversal: LazyCover) -> int:
     """The row nearest to the mean of all rows; the lowest row number among ties."""
     rows, cosine = traversal.place, traversal.cosine
     with rows.at_work():
@@ -271,7 +269,7 @@ def _zeros_of(rows: Any) -> tuple[int, int]:
     return int(is_zero.sum()), int(is_zero.argmax())
 
 
-def _require_directions(rows: Any) -> None:
+def require_directions(rows: Any) -> None:
     """Raise an error for rows of zeros. They have no direction, so their cosine is undefined."""
     found = [(count, a + k) for a, (count, k) in _in_parts(rows, _zeros_of) if count]
     if found:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,10 @@ from reduset._describe import Description, Row
 from reduset._engine import to_numpy
 from reduset._types import Array, Indices, ProgressLike
 from reduset.covers.near import chains, diameter, pairs_within
-from reduset.covers.rows import in_metric, joined, open_rows
+from reduset.covers.rows import in_metric, joined, open_rows, radius_of
+
+if TYPE_CHECKING:
+    from reduset.covers.audit import Audit
 
 FARTHEST, NET = "farthest-first", "net"
 FILE = _archive.Kind(
@@ -161,7 +164,7 @@ class Cover:
         return self.metric == "cosine"
 
     def _reach(self, radius: float | None) -> float:
-        return self.spacing if radius is None else _validate.finite(radius, "radius")
+        return self.spacing if radius is None else radius_of(radius)
 
     def _data(self, data: Any) -> Any:
         if data is not None:
@@ -205,6 +208,13 @@ class Cover:
             rows=rows,
             added=self.added if rows is not None else np.concatenate([self.points, new.points[len(self.points) :]]),
         )
+
+    def audit(self, data: Any = None, radius: float | None = None, **options: Any) -> Audit:
+        """Measure this cover like any list of rows (`audit`); ``data`` is needed only if the cover was loaded from a file."""
+        from reduset.covers.audit import audit
+
+        rows = self._data(data)
+        return audit(rows if data is None else data, self.indices, radius, metric=self.metric, **options)
 
     # -- files --------------------------------------------------------------------------------------------------------------------
 

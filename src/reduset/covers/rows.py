@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,8 @@ MAX_ABS, MIN_ABS = 1e15, 1e-15  # limits of the largest absolute value: its squa
 
 def open_rows(data: Any, column: str | None = None) -> Any:
     """Rows as a `HostRows`, as `DeviceRows` if they are on a GPU, or as `FetchedRows` if they are in blocks."""
+    if isinstance(data, HostRows | DeviceRows | FetchedRows):
+        return data
     if on_device(data):
         return DeviceRows(require_range(DevicePoints.checked(data, "data"), "data").values)
     paths = _paths_of_arrays(data, column)
@@ -186,6 +189,13 @@ def _lists(path: str, name: str, column: Any, arrow: Any) -> NDArray[Any]:
     if len(widths) != 1:
         raise FileError(f"{path}: the lists of {name!r} must have equal lengths, got {listed(map(str, sorted(widths))) or 'none'}")
     return np.concatenate([part for part in parts if len(part)])
+
+
+def radius_of(radius: Any) -> float:
+    """The checked radius."""
+    if isinstance(radius, bool) or not isinstance(radius, Real) or not (np.isfinite(float(radius)) and radius >= 0):
+        raise ValueError(f"radius must be a finite distance of at least 0, got {radius!r}")
+    return float(radius)
 
 
 def squared(radius: float, cosine: bool) -> float:

@@ -22,7 +22,7 @@ from reduset.report.words import percent, shortened
 FOUND = "◆"
 MAX_GROUPS = 24  # six colours with eight shapes can be distinguished
 MIN_REACH = 1.0  # every figure shows at least a fold change of two
-COLOUR_PERCENTILE = 98.0  # of the atoms' fold changes, for the strongest colour
+COLOUR_PERCENTILE, MIN_COLOUR = 98.0, 0.1  # of the atoms' fold changes, for the strongest colour; the smallest such fold change
 MAX_RANKED = 40  # populations in a figure of fold changes
 
 
@@ -220,7 +220,7 @@ def witness_figure(study: CohortStudy) -> WitnessFigure:
         weights,
         witness.fold_changes,
         witness.found,
-        max(strongest, MIN_REACH),
+        max(strongest, MIN_COLOUR),
         _pair(populations.atoms, weights, witness.fold_changes, witness.found),
     )
 

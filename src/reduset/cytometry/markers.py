@@ -161,7 +161,11 @@ def study_markers(files: Sequence[FileChannels], panel: Panel | None, rule: str)
             )
         partial.append(f"{name} (not in {listed((Path(file.path).name for file in without), MAX_NAMED_FILES)})")
     if not common:
-        path = files[min(range(len(files)), key=lambda k: _shared(markers, k))].path
+        shared = []  # by file: the number of (marker, other file) pairs, and the number of markers
+        for k in range(len(files)):
+            others = [len(positions) - positions.count(None) - 1 for positions in markers.values() if positions[k] is not None]
+            shared.append((sum(others), len(others)))
+        path = files[shared.index(min(shared))].path
         raise DifferentFile(
             f"no marker is in all files, and it shares the fewest of {listed(markers, 6)}; do all files have one panel?", path
         )
@@ -185,12 +189,6 @@ def study_markers(files: Sequence[FileChannels], panel: Panel | None, rule: str)
         {marker.name: marker.transform for marker in in_panel if marker.transform is not None},
         tuple(notes),
     )
-
-
-def _shared(markers: dict[str, Positions], file: int) -> tuple[int, int]:
-    """The number of (marker, other file) pairs that a file shares, and its number of markers."""
-    counts = [len(positions) - positions.count(None) - 1 for positions in markers.values() if positions[file] is not None]
-    return sum(counts), len(counts)
 
 
 # -- with a panel -------------------------------------------------------------------------------------------------------------

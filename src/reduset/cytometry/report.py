@@ -151,7 +151,7 @@ def _sources(files: Sequence[str] | str) -> str:
     """The files at the head of the page, or the first of them; the last section names all."""
     if isinstance(files, str) or len(files) <= MAX_FILES:
         return plain(files)
-    return f"{plain(files[: MAX_FILES - 1])} and {count(len(files) - MAX_FILES + 1, 'file')} more"
+    return f"{plain(files[: MAX_FILES - 1])} and {count(len(files) - MAX_FILES + 1, 'more file')}"
 
 
 def _lead(shown: StudyFigure) -> str:
@@ -200,7 +200,7 @@ def _differences_section(shown: StudyFigure) -> Markup:
 def _marks(shown: DifferencesFigure) -> str:
     differences = shown.differences
     text = f"{FOUND} and filled markers: significant at a false discovery rate of {percent(differences.fdr)}."
-    text += " Click a marker to see its samples. Bars on the right are the mean proportion of a group."
+    text += " Select a marker to see its samples. Bars on the right are the mean proportion of a group."
     if differences.design.is_blocked:
         text += " Lines join the samples of a block."
     return text
@@ -223,12 +223,22 @@ def _witness_section(shown: StudyFigure) -> Markup:
         text = f"{count(found)} of {count(len(shown.witness.weights))} small groups of cells differ in their proportion, {rate}"
     return markup(
         file("study-witness.html"),
-        told=f"{text}. Red is a larger proportion than in {levels[0]}, blue a smaller one. Populations are not used here.",
+        told=f"{text}. Red: larger than in the group {levels[0]}. Blue: smaller. Populations are not used here.",
         choice=controls(boxes, "Axes and group") if boxes else "",
         title=against(shown.differences.differences),
         atoms=count(len(shown.witness.weights)),
         rings="Thick rings mark significant differences." if found else "",
+        folds=_folds(shown),
     )
+
+
+def _folds(shown: StudyFigure) -> str:
+    """The smoothing of the fold changes, and the scales of the axes."""
+    witness, scales = shown.study.witness_, shown.study.samples_.scales
+    text = "Fold changes are ratios of kernel densities"
+    text += "" if witness is None else f" at bandwidth {witness.bandwidth:.3g}"
+    text += ", so they are smaller than the fold changes of populations."
+    return f"{text} Axes have the scales of the markers, which the table below lists." if scales else text
 
 
 def study_cards(shown: StudyFigure) -> list[Card]:
@@ -236,9 +246,9 @@ def study_cards(shown: StudyFigure) -> list[Card]:
     study = shown.study
     result = [_populations(shown) if study.differences_ is None else _differing(study.differences_)]
     if study.whole_ is not None:
-        result.append(Card("All at once", percent(study.whole_.share), _whole(study.whole_, "groups")))
+        result.append(Card("Between groups", percent(study.whole_.share), _whole(study.whole_, "groups")))
     if study.batches_ is not None and study.batches_.whole is not None:
-        result.append(Card("Batches", percent(study.batches_.whole.share), _whole(study.batches_.whole, "runs")))
+        result.append(Card("Between batches", percent(study.batches_.whole.share), _whole(study.batches_.whole, "runs")))
     if "events" in study.samples_.counted:
         kept, events = int(study.samples_.sizes.sum()), int(study.samples_.counted["events"].sum())
         meaning = f"{count(kept)} of {count(events, 'event')} were kept by cleaning."
@@ -293,4 +303,4 @@ def compared(study: CohortStudy, differences: Differences) -> str:
         text += f"p-values come from all {count(differences.labellings, 'permutation')} of the labels."
     else:
         text += f"p-values come from {count(MAX_RELABELLINGS + 1)} random permutations of the labels."
-    return text + " q is the smallest false discovery rate at which a population is found."
+    return text + " q is the smallest false discovery rate at which a population is significant."

@@ -31,7 +31,8 @@ def differing(populations: Populations, shown: DifferencesFigure) -> Markup:
         name: Any = differences.names[k]
         if differences.found[k]:
             name = markup("<strong>$mark $name</strong>", mark=FOUND, name=named(name, LONG))
-        folds = [_fold(differences.effects[g, k], *differences.intervals[g, k]) for g in range(len(levels) - 1)]
+        effects = [(differences.effects[g, k], *differences.intervals[g, k]) for g in range(len(levels) - 1)]
+        folds = [f"{_times(effect)} ({_times(low)} to {_times(high)})" for effect, low, high in effects]
         marked = _markers(populations.marked(int(k)))
         shares = [percent(float(share)) for share in differences.shares[k]]
         p_and_q = [p_told(float(value), "") for value in (differences.p_values[k], differences.q_values[k])]
@@ -47,10 +48,6 @@ def _markers(names: Sequence[str]) -> Markup:
         return Markup("none")
     short = " ".join(shortened(name, MAX_MARKER_LENGTH) for name in names)
     return markup('<span class="cut" title="$full">$short</span>', full=" ".join(names), short=short)
-
-
-def _fold(effect: float, low: float, high: float) -> str:
-    return f"{_times(effect)} ({_times(low)} to {_times(high)})"
 
 
 def _times(effect: float) -> str:
@@ -82,7 +79,7 @@ def batches_section(shown: StudyFigure) -> Markup:
 
 def _runs(batches: BatchCheck) -> str:
     runs = [run for run in batches.runs if run]
-    text = f"{count(len(runs), 'sample')} of {count(len(set(runs)), 'run')}, by {batches.name}. "
+    text = f"{count(len(runs), 'sample')} in {count(len(set(runs)), 'run')} (column {batches.name}). "
     if batches.whole is not None:
         text += (
             f"{percent(batches.whole.share)} of the squared distances of samples lie between runs. "
@@ -113,9 +110,9 @@ def _controls(batches: BatchCheck) -> Markup:
         for pair in batches.controls
     ]
     return table(
-        ["control", "first run", "second run", "distance", "relative to two samples of one run"],
+        ["control", "first run", "second run", "distance", "relative distance"],
         rows,
-        "Distances of the same control between two runs",
+        "Distances of the same control between two runs, also relative to the distance of two different samples of one run",
         high=len(rows) > MAX_TABLE_ROWS,
     )
 
@@ -170,11 +167,8 @@ def listed(notes: Any) -> Markup:
     """Notes as a list."""
     if not notes:
         return Markup("")
-    return markup('<ul class="notes">$items</ul>', items=joined(markup("<li>$note</li>", note=_sentence(note)) for note in notes))
-
-
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:] + ("" if text.endswith((".", "!", "?")) else ".")
+    sentences = (note[:1].upper() + note[1:] + ("" if note.endswith((".", "!", "?")) else ".") for note in notes)
+    return markup('<ul class="notes">$items</ul>', items=joined(markup("<li>$note</li>", note=each) for each in sentences))
 
 
 def shares_table(study: CohortStudy) -> Markup:

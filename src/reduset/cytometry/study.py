@@ -212,7 +212,7 @@ class CohortStudy(BaseEstimator):
         entries = samples.column(self.control)
         kinds = ("control",) * len(entries) if self.block is None else samples.column(self.block)
         is_control = [entry is not None and str(entry).strip().lower() in YES for entry in entries]
-        return [str(kind) if yes else None for yes, kind in zip(is_control, kinds, strict=True)]
+        return [("control" if kind is None else str(kind)) if yes else None for yes, kind in zip(is_control, kinds, strict=True)]
 
     def _design(self, samples: SampleSet, controls: list[str | None]) -> Design | None:
         if self.test is None:

@@ -30,7 +30,7 @@ from reduset.density import likelihood
 from reduset.density.leaf_density import LeafDensity, fit_leaves
 from reduset.density.log_error import EXACT, LogError, left_out_error
 from reduset.kernels import ANY_FAMILY, RadialKernel
-from reduset.kernels.registry import KERNELS
+from reduset.kernels.lookup import KERNELS
 from reduset.mean import KernelMean
 from reduset.mixture import ComponentMean, Mixture, conditioning
 from reduset.mixture.component_mean import SmallMean

@@ -19,7 +19,7 @@ from reduset._validate import seeded
 from reduset.bandwidth import SCALES
 from reduset.drift import reference_file
 from reduset.drift.comparison import pooled, stored
-from reduset.drift.reference import StoredReference, is_compression, of_compression
+from reduset.drift.reference import StoredReference, of_compression
 from reduset.drift.registry import chosen_statistics
 from reduset.drift.result import DriftResult
 from reduset.drift.sample import Sample, warn_of_copies
@@ -114,7 +114,7 @@ class DriftTest(BaseEstimator):
 
     def _kept(self, X: Any, sample_weight: Any, size: int, rng: np.random.Generator) -> Sample | StoredReference:
         """The summary of a reference of any kind."""
-        if is_compression(X):
+        if all(hasattr(X, part) for part in ("mean", "n_samples", "certificate", "profile")):  # a `Compression` or a `Model`
             _require_none(sample_weight)
             return of_compression(X, size, self.keep_rows, rng)
         if isinstance(X, StreamCompressor):

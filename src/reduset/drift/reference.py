@@ -236,11 +236,6 @@ class StoredReference:
         return square_root(self.covariance)
 
 
-def is_compression(value: Any) -> bool:
-    """Whether it is a `Compression` or a `Model`: a mean with a certified error."""
-    return all(hasattr(value, part) for part in ("mean", "n_samples", "certificate", "profile"))
-
-
 def of_compression(small: Any, size: int, keep_rows: bool, rng: np.random.Generator) -> StoredReference:
     """The reference from a `Compression` or a `Model`."""
     mean, kernel = small.mean, small.mean.kernel
@@ -275,11 +270,15 @@ def of_compression(small: Any, size: int, keep_rows: bool, rng: np.random.Genera
     drawn_noise = 1 / len(drawn) if isinstance(mean, ComponentMean) else 0.0  # the sampling variance of drawn rows
     effective = 1.0 / float(weights @ weights)
     norms = np.asarray([float(np.linalg.norm(reference.mean[part])) for part in features.parts])
+    # the upper end of the relative error at each bandwidth, from the next smaller measured bandwidth
+    measured = wider * profile.bandwidths
+    positions = [min(int((measured > width * (1 + 1e-9)).sum()), len(measured) - 1) for width in features.bandwidths]
+    upper_errors = np.nan_to_num(profile.intervals[:, 1][positions], nan=1.0)
     return replace(
         reference,
         rows=1 / (1 / small.n_samples + drawn_noise),
         cells=replace(reference.cells, rows=effective),
-        errors=norms * _upper_errors(wider * profile.bandwidths, profile.intervals[:, 1], features.bandwidths),
+        errors=norms * upper_errors,
     )
 
 
@@ -291,9 +290,3 @@ def _drawn_rows(mean: Any, count: int, rng: np.random.Generator) -> Array:
     lengths, directions = np.linalg.eigh(mean.pieces.spreads)  # a covariance may be singular
     drawn = rng.standard_normal((count, mean.dimension)) * np.sqrt(np.maximum(lengths, 0.0))[which]
     return np.asarray(mean.means[which] + np.einsum("nij,nj->ni", directions[which], drawn))
-
-
-def _upper_errors(measured: Array, errors: Array, bandwidths: Array) -> Array:
-    """(S,) upper ends of the relative errors at bandwidths, each from the next smaller measured bandwidth."""
-    positions = [min(int((measured > width * (1 + 1e-9)).sum()), len(measured) - 1) for width in bandwidths]
-    return np.nan_to_num(errors[positions], nan=1.0)

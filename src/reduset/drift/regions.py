@@ -210,7 +210,9 @@ def changed_regions(
 ) -> list[Region]:
     """The regions that changed significantly, in the order of detection. The level ``alpha`` holds for all regions together."""
     members = _tree(features)
-    pooled, all_rows = _pooled_shares(before, after), before.rows + after.rows
+    all_rows = before.rows + after.rows
+    weight = before.rows / all_rows
+    pooled = weight * before.shares + (1 - weight) * after.shares  # of both samples together
     spread = _mean_and_deviation(before, after)
     regions: list[tuple[NDArray[np.bool_], Region]] = []
     remaining = np.ones(len(before.shares), np.bool_)
@@ -225,7 +227,10 @@ def changed_regions(
         rows = (before.rows * total[0], after.rows * total[1])
         z = _z_scores(inside @ before.shares[remaining] / total[0], inside @ after.shares[remaining] / total[1], *rows)
         expected = np.maximum(pooled[remaining], 0.0)
-        largest = _null_maxima(inside, expected / expected.sum(), rows, rng)
+        # the largest change of any region in each draw, if both samples have the same expected proportions
+        shares, counts = expected / expected.sum(), [max(round(size), 1) for size in rows]
+        drawn = [rng.multinomial(count, shares, size=DRAWS) / count for count in counts]
+        largest = np.abs(_z_scores(drawn[0] @ inside.T, drawn[1] @ inside.T, *rows)).max(axis=1)
         best = int(np.abs(z).argmax())
         above = int((largest >= abs(z[best])).sum())
         p_value = (1 + above) / (1 + DRAWS)
@@ -275,18 +280,6 @@ def _z_scores(before: Array, after: Array, n: float, new: float) -> Array:
     """Changes of proportions in standard deviations. The arcsine makes the variance equal for all proportions."""
     first, second = (np.arcsin(np.sqrt(np.clip(shares, 0.0, 1.0))) for shares in (before, after))
     return np.asarray(2 * (second - first) / np.sqrt(1 / n + 1 / new))
-
-
-def _null_maxima(inside: Array, shares: Array, rows: tuple[float, float], rng: np.random.Generator) -> Array:
-    """(DRAWS,) the largest change of any region if both samples have the same expected proportions."""
-    counts = [rng.multinomial(max(round(size), 1), shares, size=DRAWS) / max(round(size), 1) for size in rows]
-    return np.abs(_z_scores(counts[0] @ inside.T, counts[1] @ inside.T, *rows)).max(axis=1)
-
-
-def _pooled_shares(before: Cells, after: Cells) -> Array:
-    """(m,) the proportions of the cells in both samples together, weighted by the sample sizes."""
-    weight = before.rows / (before.rows + after.rows)
-    return weight * before.shares + (1 - weight) * after.shares
 
 
 def _mean_and_deviation(before: Cells, after: Cells) -> tuple[Array, Array]:

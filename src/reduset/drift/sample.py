@@ -156,7 +156,9 @@ def _listed(names: list[str], limit: int = 8) -> str:
 def warn_of_copies(name: str, rows: Floats, others: Floats) -> None:
     """Warn if a sample has many more pairs of equal rows than another sample."""
     count, rng = min(len(rows), len(others), COMPARED_ROWS), np.random.default_rng(0)
-    pairs, other_pairs = (_equal_pairs(sample[rng.choice(len(sample), count, replace=False)]) for sample in (rows, others))
+    drawn = (sample[rng.choice(len(sample), count, replace=False)] for sample in (rows, others))
+    repeats = (np.unique(_hashes(sample), return_counts=True)[1] for sample in drawn)
+    pairs, other_pairs = (int((times * (times - 1) // 2).sum()) for times in repeats)
     if pairs < MIN_EQUAL_PAIRS or pairs <= PAIRS_RATIO * (other_pairs + 1):
         return
     repeated = len(rows) - len(np.unique(map_rows(rows, _hashes)))
@@ -164,12 +166,6 @@ def warn_of_copies(name: str, rows: Floats, others: Floats) -> None:
         f"{repeated:,} of the {len(rows):,} rows of {name} are exact duplicates of other rows, many more than in the other sample; "
         "if they are copies, remove them (drop_duplicates), because duplicates make sampling variation look like drift"
     )
-
-
-def _equal_pairs(rows: Floats) -> int:
-    """The number of pairs of equal rows."""
-    counts = np.unique(_hashes(rows), return_counts=True)[1]
-    return int((counts * (counts - 1) // 2).sum())
 
 
 def _hashes(rows: Floats) -> Array:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from reduset._describe import Description, Row, counted, percent
+from reduset._describe import Description, Row, counted, percent, significant
 from reduset._messages import printable
 from reduset._types import Array
 
@@ -106,7 +106,7 @@ def direction(column: ColumnChange) -> str:
     """The direction of the change of a column, with the medians for a shift."""
     if column.kind != "shift" or column.median[0] == column.median[1]:
         return column.direction
-    return f"{column.direction} (median {column.median[0]:.4g}, now {column.median[1]:.4g})"
+    return f"{column.direction} (median {significant(column.median[0], 4)}, now {significant(column.median[1], 4)})"
 
 
 def listed_regions(result: DriftResult) -> list[str]:
@@ -127,7 +127,7 @@ def change(region: Region) -> str:
 
 def place(region: Region, names: Sequence[str], longest: int = NAME_LENGTH) -> str:
     """The location of a region in its most extreme columns, with names of at most ``longest`` characters."""
-    columns = region.columns[:LOCATION_COLUMNS]
+    columns = region.columns[:LOCATION_COLUMNS] or (names if len(names) == 1 else [])
     if not columns:
         return "near the centre of the rows"
     positions = [names.index(name) for name in columns]
@@ -137,9 +137,9 @@ def place(region: Region, names: Sequence[str], longest: int = NAME_LENGTH) -> s
 def between(centre: float, extent: float) -> str:
     """The centre and the standard deviation in one column, with two significant digits of the standard deviation."""
     if not 1e-6 < extent < 1e6:
-        return f"{centre:.4g}" if extent == 0 else f"{centre:.4g} ± {extent:.2g}"
+        return significant(centre, 4) + (f" ± {extent:.2g}" if extent else "")
     decimals = max(1 - math.floor(math.log10(extent)), 0)
-    return f"{centre:,.{decimals}f} ± {extent:.2g}"
+    return f"{centre:,.{decimals}f} ± {significant(extent, 2)}"
 
 
 def seen(result: DriftResult) -> str:

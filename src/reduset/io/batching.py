@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -183,7 +184,7 @@ def _complete_rows(plan: ReadPlan, size: int, start: int) -> Iterator[tuple[File
             skipped = 0 if count is None else max(0, start - before)  # files with unknown length are read from their first row
             end = before
             for chunk in plan.chunks(file, size, skipped):
-                chunk = chunk.counted_from(before)
+                chunk = replace(chunk, numbers=chunk.numbers + before, end=chunk.end + before)
                 end = chunk.end
                 yield file, chunk.after(start)
             count = end - before if count is None else count

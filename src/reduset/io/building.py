@@ -7,7 +7,7 @@ Rows are counted from 1 in messages.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -42,10 +42,6 @@ class Chunk:
         weights = None if self.weights is None else self.weights[rows]
         labels = None if self.labels is None else self.labels.rows(rows)
         return Chunk(self.values[rows], weights, labels, self.numbers[rows], self.end)
-
-    def counted_from(self, before: int) -> Chunk:
-        """The same with row numbers over all files, after ``before`` rows of other files."""
-        return replace(self, numbers=self.numbers + before, end=self.end + before)
 
     def after(self, row: int) -> Chunk:
         """The rows with larger numbers."""

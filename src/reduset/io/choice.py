@@ -57,13 +57,13 @@ def choose(source: FileReader, options: ReadOptions) -> ColumnChoice:
             raise FileError(f"{source.path}: holds no column of numbers to read; it has {listed(held) or 'none'}")
         unnoted = (weight, group, *options.unused, *source.unnoted)
         others = [name for name, kind in source.kinds.items() if kind not in NUMERIC and name not in unnoted]
-        notes = [f"left out, for they hold no numbers: {listed(others)}"] if others else []
+        notes = [f"columns without numbers are omitted: {listed(others)}"] if others else []
         by_reason: dict[str, list[str]] = {}
         for name in numeric:
             if name in source.unasked and name not in source.unnoted:
                 by_reason.setdefault(source.unasked[name], []).append(name)
         for reason, some in by_reason.items():
-            notes.append(f"left out unless named, for {'it is' if len(some) == 1 else 'they are'} {reason}: {listed(some)}")
+            notes.append(f"omitted by default, {reason}: {listed(some)}")
     notes += [f"{name} {reason} and is not used" for name, reason in list(options.unused.items())[:MAX_NAMED]]
     if len(options.unused) > MAX_NAMED:
         notes.append(f"{len(options.unused) - MAX_NAMED} more columns of text have too many categories and are not used")

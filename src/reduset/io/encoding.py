@@ -132,7 +132,9 @@ def parse_encoding(encode: Any) -> tuple[bool, dict[str, Encoder]]:
             if part == AUTO:
                 continue
             if pair is None:
-                raise ValueError(f"encode must be {WAYS}; got {part!r}{_suggestion(part)}")
+                _, sign, way = part.partition("=")
+                hint = did_you_mean(way.partition(":")[0], (ONEHOT, ORDINAL, DAYS)) if sign else did_you_mean(part, (AUTO,))
+                raise ValueError(f"encode must be {WAYS}; got {part!r}{hint}")
             if pair[1] in encoders:
                 raise ValueError(f"encode must name each column once, got {encode!r}")
             encoders[pair[1]] = Encoder(pair[1], pair[2], tuple(pair[3].split(":")[1:]) or None)
@@ -147,12 +149,6 @@ def parse_encoding(encode: Any) -> tuple[bool, dict[str, Encoder]]:
             raise ValueError(f"encode must be {WAYS}; got {way!r} for {column!r}{did_you_mean(way, (ONEHOT, ORDINAL, DAYS))}")
         encoders[column] = Encoder(column, way, None if categories is None else tuple(categories))
     return False, encoders
-
-
-def _suggestion(part: str) -> str:
-    """The most similar encoding for "column=way", or "auto"."""
-    _, sign, way = part.partition("=")
-    return did_you_mean(way.partition(":")[0], (ONEHOT, ORDINAL, DAYS)) if sign else did_you_mean(part, (AUTO,))
 
 
 def decoded(encoding: Mapping[str, Any], titles: Sequence[str], values: NDArray[Any]) -> tuple[dict[str, Any], list[str]]:

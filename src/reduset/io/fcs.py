@@ -97,8 +97,8 @@ class FcsReader(FileReader):
             stored = self._events.column(cells, position)
             columns[position] = stored if self._as_stored else _linear(stored, self._channels[position], self._time_step)
         if self._spillover is not None and set(mixed) <= columns.keys():
-            compensated = self._spillover.take_out(np.column_stack([columns[position] for position in mixed]))
-            columns |= dict(zip(mixed, compensated.T, strict=True))
+            spilled = np.column_stack([columns[position] for position in mixed]).T.astype(np.float64)
+            columns |= dict(zip(mixed, np.linalg.solve(self._spillover.matrix.T, spilled), strict=True))
         return {self._channels[position].name: column for position, column in columns.items()}
 
 
@@ -209,10 +209,6 @@ class Spillover:
 
     matrix: Array
     positions: list[int]
-
-    def take_out(self, events: Numbers) -> Array:
-        """(n, k) compensated events of its channels."""
-        return np.asarray(np.linalg.solve(self.matrix.T, events.T.astype(np.float64)).T, np.float64)
 
 
 def _spillover_of(path: str, head: FcsHead) -> tuple[Spillover | None, str | None]:

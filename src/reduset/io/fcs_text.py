@@ -85,7 +85,8 @@ def _keywords(path: str, stream: BinaryIO, begin: int, size: int) -> tuple[dict[
     if not head.startswith(b"FCS") or len(head) < 42:
         raise FileError(f"{path}: cut short or damaged: no header of a data set is at byte {begin:,}")
     version = head[3:6].decode("latin-1")
-    first, last, start, stop = (_digits(head[at : at + 8]) for at in (10, 18, 26, 34))
+    fields = [head[at : at + 8] for at in (10, 18, 26, 34)]  # may be blank
+    first, last, start, stop = (int(field) if re.fullmatch(rb"\s*[0-9]+\s*", field) else None for field in fields)
     if first is None or last is None or not 0 < first <= last:
         raise FileError(f"{path}: its header must state where its text is, got {head[10:26].decode('latin-1')!r}")
     if begin + last >= size:
@@ -106,11 +107,6 @@ def _keywords(path: str, stream: BinaryIO, begin: int, size: int) -> tuple[dict[
     if any(f"p{n}n" not in text for n in range(1, count + 1)):
         text |= _pairs(stream, begin + first, begin + last, AT_EACH)
     return text, (version, start, stop)
-
-
-def _digits(field: bytes) -> int | None:
-    """A number of HEADER; None if it is blank or no number."""
-    return int(field) if re.fullmatch(rb"\s*[0-9]+\s*", field) else None
 
 
 def _whole(text: dict[str, str], key: str) -> int | None:

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from reduset.kernels.function import FunctionKernel
     from reduset.kernels.gaussian import Gaussian
     from reduset.kernels.laplacian import Laplacian
+    from reduset.kernels.lookup import KERNELS, as_kernel, kernel_field, stored_kernel
     from reduset.kernels.matern import Matern
-    from reduset.kernels.registry import KERNELS, as_kernel, kernel_field, stored_kernel
     from reduset.kernels.student import Student
 
 __all__ = ["Gaussian", "Laplacian", "Matern", "Student"]  # the registry: the file of each kernel has its name in lower case
@@ -43,10 +43,10 @@ _MODULES = {name: family for family, name in FAMILIES.items()} | {
     "Kernel": "base",
     "RadialKernel": "base",
     "exponential": "base",
-    "KERNELS": "registry",
-    "as_kernel": "registry",
-    "kernel_field": "registry",
-    "stored_kernel": "registry",
+    "KERNELS": "lookup",
+    "as_kernel": "lookup",
+    "kernel_field": "lookup",
+    "stored_kernel": "lookup",
 }
 
 

@@ -16,7 +16,7 @@ from reduset import _archive
 from reduset._types import Array, BandwidthLike
 from reduset.kernels import Gaussian
 from reduset.kernels.base import exponential
-from reduset.kernels.registry import stored_kernel
+from reduset.kernels.lookup import stored_kernel
 from reduset.mean import KernelMean
 from reduset.mixture.covariances import symmetric
 from reduset.mixture.mixture import MIXTURE, Mixture

@@ -224,7 +224,8 @@ class Mixture(LinearCombination):
 
     def mean(self) -> Array:
         """(d,) expectation, with weights scaled to sum to 1."""
-        self._require_mass()
+        if not abs(self.mass) > 1e-12 * float(np.abs(self.weights).sum()):
+            raise ValueError(f"weights must not sum to zero for this, got a sum of {self.mass:.3g}; split them by sign first")
         proportions = self.weights / self.mass
         return np.asarray(proportions @ (self.means - self.means[0]) + self.means[0])
 
@@ -237,10 +238,6 @@ class Mixture(LinearCombination):
         else:
             within = np.diag(proportions @ as_diagonal(self.covariances, self.dimension))
         return np.asarray((differences * proportions[:, None]).T @ differences + within)
-
-    def _require_mass(self) -> None:
-        if not abs(self.mass) > 1e-12 * float(np.abs(self.weights).sum()):
-            raise ValueError(f"weights must not sum to zero for this, got a sum of {self.mass:.3g}; split them by sign first")
 
     # -- evaluation ---------------------------------------------------------------------------------------------------------
 

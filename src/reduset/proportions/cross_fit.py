@@ -53,7 +53,7 @@ from reduset.proportions.class_means import (
     class_moments,
     grams,
 )
-from reduset.proportions.likelihood import FLOOR, HeldOutRatios
+from reduset.proportions.likelihood import FLOOR
 
 FOLDS = 5
 ROWS = 16384
@@ -197,11 +197,6 @@ def _chosen(rows: LabelledPoints, features: Array, offset: Array | None, rng: np
     gain = float(weights @ gains)
     error = float(np.sqrt(np.square(weights * (gains - gain)).sum()))
     return fitted if gain > GAIN * error else plain
-
-
-def held_out_ratios(ratios: ClassRatios, rows: LabelledPoints, features: Array, offset: Array | None) -> HeldOutRatios:
-    """The ratios of held-out rows by class."""
-    return HeldOutRatios(ratios(features, offset), rows.codes, rows.row_weights, rows.sizes)
 
 
 def _regression(rows: LabelledPoints, features: Array, offset: Array | None) -> ClassRatios:

@@ -40,12 +40,12 @@ from reduset._types import (
 from reduset._validate import seeded
 from reduset.compression import AtomRequest, at_most_one
 from reduset.kernels import ANY_FAMILY, Kernel, RadialKernel
-from reduset.kernels.registry import as_kernel
+from reduset.kernels.lookup import as_kernel
 from reduset.mean import KernelMean
 from reduset.proportions.bandwidth_search import RIDGES, ProportionsSearch, search
 from reduset.proportions.class_means import ClassMeans, FullClassMeans, LabelledPoints, ProjectedClassMeans, class_moments, grams
-from reduset.proportions.cross_fit import CrossFittedClassifier, cross_fit_classifier, cross_fitted, held_out_ratios, learn_ratios
-from reduset.proportions.likelihood import most_likely
+from reduset.proportions.cross_fit import CrossFittedClassifier, cross_fit_classifier, cross_fitted, learn_ratios
+from reduset.proportions.likelihood import HeldOutRatios, most_likely
 from reduset.proportions.simplex_fit import SOLVERS, goodness_of_fit, proportions
 from reduset.select import as_selector
 
@@ -313,7 +313,7 @@ class ClassProportions(BaseEstimator):
             offset = None if self.classifier is None else np.asarray(data.points[numbers], np.float64)
             features = values if offset is None else np.hstack([values, offset])
             self._ratios = learn_ratios(rows, features, offset, fit_rng)
-            self._held_out = held_out_ratios(self._ratios, rows, features, offset)
+            self._held_out = HeldOutRatios(self._ratios(features, offset), rows.codes, rows.row_weights, rows.sizes)
 
     def _choose_atoms(self, average: KernelMean, rng: np.random.Generator, display: Progress) -> Array:
         n, classes = average.size, len(self.classes_)

@@ -35,7 +35,7 @@ function heatFigure() {
   const bare = phone.matches && count > 8; // with names, the figure would be too small
   const ticks = count <= NAMED && !bare ? { tickvals: order.map((_, k) => k), ticktext: order.map((i) => shown(short(data.names[i], 14))), tickfont: { size: count > 24 ? 9 : 11 } } : { showticklabels: false, ticks: "" };
   return {
-    traces: [{ type: "heatmap", z, text: told, hoverinfo: "text", colorscale: sequential(), reversescale: true, xgap: count > 60 ? 0 : 1, ygap: count > 60 ? 0 : 1, showscale: !bare, colorbar: { thickness: 8, outlinewidth: 0, len: 0.6, title: { text: "distance", side: "top", font: { size: 11 } } } }],
+    traces: [{ type: "heatmap", z, text: told, hoverinfo: "text", colorscale: sequential(), reversescale: true, xgap: count > 60 ? 0 : 1, ygap: count > 60 ? 0 : 1, colorbar: { thickness: 8, outlinewidth: 0, title: { text: "distance", side: "top", font: { size: 11 } }, ...(phone.matches ? { orientation: "h", len: 0.9, y: -0.02, yanchor: "top", nticks: 5 } : { len: 0.6 }) } }],
     xaxis: axis("", { ...ticks, showgrid: false, constrain: "domain", tickangle: -60 }),
     yaxis: axis("", { ...ticks, showgrid: false, autorange: "reversed", scaleanchor: "x", constrain: "domain" }),
     margin: { l: 8, r: 8, t: 8, b: 8 },

@@ -27,10 +27,21 @@ from reduset.report.words import Card, count, percent
 
 KINDS = ("map", "distances")
 MAX_ORDERED = 400
-PARAMETERS = ("distance", "layout", "pieces_", "atoms", "size", "tol", "n_neighbors", "confidence", "random_state")
+MAX_ROWS = 24  # longer tables scroll
+PARAMETERS = {
+    "distance": "Distance",
+    "layout": "Layout of the map",
+    "pieces_": "Atoms or components",
+    "atoms": "Atoms of the samples",
+    "size": "Number of atoms or components",
+    "tol": "Tolerance",
+    "n_neighbors": "Neighbours in the layout",
+    "confidence": "Confidence of the errors",
+    "random_state": "Random state",
+}
 DISTANCES = {
-    "mmd": "Maximum mean discrepancy: the distance of two densities in the kernel's norm.",
-    "kl": "The symmetrised Kullback–Leibler divergence of two densities.",
+    "mmd": ("MMD", "maximum mean discrepancy", "The maximum mean discrepancy: the distance of two densities in the kernel's norm."),
+    "kl": ("KL", "symmetrised Kullback–Leibler divergence", "The symmetrised Kullback–Leibler divergence of two densities."),
 }
 
 
@@ -121,13 +132,13 @@ def write_cohort(
     about : Plain values to show: "command", "sources", "notes", "versions", and any others.
     """
     shown = cohort_figure(cohort, groups)
-    parameters = {name.replace("_", " ").strip(): getattr(cohort, name) for name in PARAMETERS}
-    settings = {"Kernel": repr(cohort.kernel_)} | {name: value for name, value in parameters.items() if value is not None}
+    parameters = {label: getattr(cohort, name) for name, label in PARAMETERS.items()}
+    settings = {"Kernel": repr(cohort.kernel_)} | {label: value for label, value in parameters.items() if value is not None}
     title = markup('$samples <small>samples,</small> <span class="accent">compared</span>', samples=count(len(shown.names)))
     write_page(
         path,
         f"{count(len(shown.names), 'sample')} compared",
-        hero(title, [_rows(shown, cohort.pieces_)], _cards(cohort, shown)),
+        hero(title, [_rows(shown, cohort.pieces_), f"distance: {DISTANCES[cohort.distance][1]}"], _cards(cohort, shown)),
         [
             _map(shown),
             _distances(shown),
@@ -148,7 +159,12 @@ def _map(shown: CohortFigure) -> Section:
         "flat": shown.places.shape[1] < 2,
     }
     text = "Each dot is a sample. Similar samples are close to each other. Directions have no meaning."
-    return Section("map", "Map of the samples", [text, plot("map", "Map of the samples", "tall"), aside(name="nameless")], data)
+    return Section(
+        "map",
+        "Map of the samples",
+        [text, plot("map", "Map of the samples", "tall"), aside(name="grid"), aside(name="nameless")],
+        data,
+    )
 
 
 def _distances(shown: CohortFigure) -> Section:
@@ -160,7 +176,7 @@ def _distances(shown: CohortFigure) -> Section:
     }
     orders = (("alike", "similar samples next to each other"), ("given", "as given"))
     blocks = [
-        "A darker square is a smaller distance between two samples. Hover over it for the distance and its error.",
+        "Each square is the distance between two samples. Hover over it, or touch it, for the names, the distance and its error.",
         controls([choice("order", "Order", orders)], "Order of the samples"),
         plot("heat", "Matrix of the distances between samples", "heat"),
     ]
@@ -191,7 +207,7 @@ def _cards(cohort: Any, shown: CohortFigure) -> list[Card]:
         Card("Closest", f"{shown.distances[first, second]:.3g}", f"{shown.names[first]} and {shown.names[second]}."),
         Card("Farthest", f"{shown.distances[far]:.3g}", f"{shown.names[far[0]]} and {shown.names[far[1]]}."),
         Card("Error of distances", percent(error / norm if norm > 0 else 0.0), text),
-        Card("Distance", cohort.distance, DISTANCES[cohort.distance]) if shown.groups is None else _groups(shown),
+        Card("Distance", *DISTANCES[cohort.distance][::2]) if shown.groups is None else _groups(shown),
     ]
 
 
@@ -220,7 +236,7 @@ def _certificates(shown: CohortFigure, pieces: str) -> Markup:
         rows.append([name, *group, f"{n:,}", f"{m:,}", percent(certificate.relative_error), interval])
     groups = [] if shown.groups is None else ["group"]
     head = ["sample", *groups, "rows", pieces, "error", f"{percent(shown.certificates[0].confidence)} interval"]
-    return table(head, rows, "Relative error of the compression of each sample")
+    return table(head, rows, "Relative error of the compression of each sample", high=len(rows) > MAX_ROWS)
 
 
 @dataclass(eq=False, repr=False)

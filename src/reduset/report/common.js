@@ -68,6 +68,13 @@ const colour = (name) => getComputedStyle(root).getPropertyValue(`--${name}`).tr
 const sequential = () => [[0, colour("paper")], [0.12, colour("s1")], [0.4, colour("s2")], [0.75, colour("s3")], [1, colour("s4")]];
 const diverging = () => [[0, colour("less")], [0.25, colour("less-pale")], [0.5, colour("paper")], [0.75, colour("more-pale")], [1, colour("more")]];
 
+/** A scale of colours between two texts, as the text of an element. */
+function scaleBetween(id, low, high, kind = "") {
+  const scale = document.createElement("i");
+  scale.className = `scale ${kind}`.trim();
+  byId(id).replaceChildren(`${low} `, scale, ` ${high}`);
+}
+
 const phone = matchMedia("(max-width: 640px)");
 const touch = matchMedia("(pointer: coarse)").matches; // on touch screens, a drag scrolls the page
 

@@ -77,10 +77,10 @@ function look() {
   const signed = full.some((row) => row.some((value) => value < -0.01 * peak)); // rows with signed weights
   current = { full, small, difference, peak, signed, off: Math.max(largest(difference), SINGLE * peak) };
   const share = percent(current.off / peak);
-  const scale = document.createElement("i");
-  scale.className = "scale";
-  byId("largest").replaceChildren(...(current.off > SINGLE * peak ? [`−${share} `, scale, ` +${share} of the peak`] : [`below ${share} of the peak`]));
-  byId("shades").textContent = signed ? "Red is above zero, blue below: these rows have signed weights." : "A stronger colour is a higher density.";
+  if (current.off > SINGLE * peak) scaleBetween("largest", `−${share}`, `+${share} of the peak`);
+  else byId("largest").textContent = `below ${share} of the peak`;
+  for (const id of ["full-shades", "small-shades"]) scaleBetween(id, signed ? "−peak" : "0", signed ? "+peak" : "peak", signed ? "" : "sequential");
+  byId("shades").textContent = signed ? "Red is above zero, blue below: these rows have signed weights." : "";
 }
 
 /** The colours of a density, equal before and after. */

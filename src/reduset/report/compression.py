@@ -16,6 +16,7 @@ from reduset import _archive
 from reduset._describe import shortened, significant
 from reduset._types import Array
 from reduset.certificate import at_bandwidth
+from reduset.kernels import Kernel
 from reduset.mixture import ComponentMean, own_covariance
 from reduset.model import Model
 from reduset.report import words
@@ -33,13 +34,13 @@ from reduset.report.page import (
     joined,
     markup,
     named,
-    notice,
     packed,
     pairs,
     pictures,
     plot,
     reduced,
     selection,
+    sentence,
     small,
     table,
     write_page,
@@ -70,6 +71,7 @@ def write_compression(path: _archive.Path_, model: Model) -> None:
         raise TypeError(f"model must be a Model, got {type(model).__name__}; make one by Model.of(full, small)")
     shown = path_figure(model)
     components = isinstance(model.mean, ComponentMean)
+    note = oversmoothing_note(model)
     write_page(
         path,
         f"{count(model.n_samples, 'row')} → {count(model.size, model.piece)}",
@@ -78,7 +80,7 @@ def write_compression(path: _archive.Path_, model: Model) -> None:
             [words.plain(model.about.get("sources") or []), columns_of(model.columns)],
             _cards(model, shown),
             aside(words.error(model.certificate, piece=model.piece)),
-            notice(oversmoothing_note(model)),
+            sentence(note, "notice") if note else Markup(""),
         ),
         [_by_size(model, shown), _slider(model, shown), _by_bandwidth(model), _densities(model), _columns(model), _heaviest(model)],
         ["densities.js", "profile.js", "compression.js"],
@@ -96,13 +98,16 @@ def oversmoothing_note(model: Model) -> str:
 
 def _cards(model: Model, path: PathFigure) -> list[words.Card]:
     n, m = model.n_samples, model.size
-    has_bound = path.bound is not None and path.bound < 1
-    return [
+    third = words.promised(path)
+    if third is None and model.resolved is not None:
+        third = words.finest(model.resolved, m)
+    shown = (
         words.kept(n, m, model.piece, m - int(np.count_nonzero(model.mean.weights))),
         words.lost(model.certificate, piece=model.piece, near=model.near_median),
-        words.promised(path) if has_bound or model.resolved is None else words.finest(model.resolved, m),
+        third,
         words.random_rows(path, n, model.total is None),
-    ]
+    )
+    return [card for card in shown if card is not None]
 
 
 def _atoms(model: Model) -> dict[str, Any]:
@@ -209,6 +214,9 @@ def _by_bandwidth(model: Model) -> Section | None:
         return None
     shown = [profile_figure(model, int(np.abs(model.step_sizes - size).argmin())) for size in sizes]
     curves = f"{count(len(sizes), 'size')} {'has' if len(sizes) == 1 else 'have'} a curve"
+    dashed = ""
+    if any(each.finest is not None for each in shown):
+        dashed = "The dashed line ends at the smallest bandwidth with an error within the tolerance, there and at all larger ones. "
     return Section(
         "fine",
         "Error by bandwidth",
@@ -216,12 +224,11 @@ def _by_bandwidth(model: Model) -> Section | None:
             error_by_bandwidth(profile_figure(model), model.n_samples),
             plot("fine", "Relative error by bandwidth, compared with random rows and the sampling error of the rows"),
             aside(
-                "The error increases as the bandwidth decreases. The band is a simultaneous confidence interval at all "
-                "bandwidths. The dashed line ends at the smallest bandwidth at which the error is within the tolerance, there and "
-                f"at all larger bandwidths. {curves}. The figure shows the size nearest to the slider."
+                "The error usually increases as the bandwidth decreases. The band is a simultaneous confidence interval at all "
+                f"bandwidths. {dashed}{curves}. The figure shows the size nearest to the slider."
             ),
         ],
-        {"profile": profile_data(shown, [model.profiles.nearest(int(size)) for size in model.step_sizes])},
+        {"profile": profile_data(shown, [model.profiles.nearest(int(size)) for size in model.step_sizes], model.mean.kernel)},
     )
 
 
@@ -235,9 +242,10 @@ def error_by_bandwidth(shown: ProfileFigure, n: int, kind: str = "") -> Markup:
     )
 
 
-def profile_data(shown: Sequence[ProfileFigure], steps: Sequence[int]) -> dict[str, Any]:
+def profile_data(shown: Sequence[ProfileFigure], steps: Sequence[int], kernel: Kernel) -> dict[str, Any]:
     """The error at every scale of several sizes, for scripts, and the size for each step of the slider."""
     return {
+        "unit": "units of the columns" if getattr(kernel, "is_isotropic", True) else "units of the columns' scales",
         "bandwidths": finite(shown[-1].bandwidths),
         "noise": finite(shown[-1].noise),
         "confidence": shown[-1].confidence,
@@ -272,14 +280,13 @@ def _densities(model: Model) -> Section:
     drawn = "as ellipses of one standard deviation" if components else "with areas proportional to weights"
     looks = "as ellipses" if components else "by weight"
     frames = [
-        plot("full", "Density of all rows", "square", "All rows"),
-        plot("small", f"Density of the {pieces}", "square", many),
+        plot("full", "Density of all rows", "square", "All rows", small(name="full-shades")),
+        plot("small", f"Density of the {pieces}", "square", many, small(name="small-shades")),
         plot("difference", f"Density of the {pieces} minus the density of all rows", "square", "Difference", small(name="largest")),
         plot("atoms", f"{many}, {drawn}, over the density of all rows", "square", f"The {pieces} {looks}"),
     ]
     text = markup(
-        "<p>Joint densities of two columns. The first two figures have the same scale. "
-        '<span id="shades">A stronger colour is a higher density.</span></p>'
+        '<p>Joint densities of two columns. They are smoothed, so they extend beyond the rows. <span id="shades"></span></p>'
     )
     return Section("pairs", "Before and after", [text, grid(frames), aside(name="drawn")], data)
 
@@ -293,7 +300,7 @@ def _columns(model: Model) -> Section:
             f"Density of {name}, all rows against {model.piece}s",
             "small",
             named(name),
-            markup("$width $off", width=small(f"smoothed at {significant(float(width))}"), off=small(name=f"off-{k}")),
+            markup("$width $off", width=small(f"bandwidth {significant(float(width))}"), off=small(name=f"off-{k}")),
         )
         for k, (name, width) in enumerate(zip(model.columns[:embedded], portrait.widths, strict=False))
     ]
@@ -319,7 +326,7 @@ def _heaviest(model: Model) -> Section:
 
 
 def _position(model: Model, piece: int, column: int) -> str:
-    text = f"{model.mean.atoms[piece, column]:.5g}"
+    text = significant(float(model.mean.atoms[piece, column]), 5)
     if not isinstance(model.mean, ComponentMean):
         return text
-    return f"{text} ± {np.sqrt(model.mean.covariances[piece, column, column]):.2g}"
+    return f"{text} ± {significant(float(np.sqrt(model.mean.covariances[piece, column, column])), 2)}"

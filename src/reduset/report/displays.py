@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from reduset._describe import significant
 from reduset._drawing import axes, ellipses
 from reduset._messages import did_you_mean
 from reduset._types import Array
@@ -145,7 +146,7 @@ class ProfileDisplay(MatplotlibDisplay):
                 color="black",
                 linestyle="--",
                 linewidth=1,
-                label=f"at most {100 * shown.tol:.3g} % from bandwidth {shown.finest:.3g} on",
+                label=f"at most {100 * shown.tol:.3g} % from bandwidth {significant(shown.finest)} on",
             )
         if shown.own is not None:
             ax.plot(*([value] for value in shown.own), "o", color=line.get_color(), label="at the bandwidth of the kernel")

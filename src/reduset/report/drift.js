@@ -91,11 +91,9 @@ function mapFigure() {
       marker: { symbol: "cross-thin", size: 12, color: colour("ink"), line: { width: 2, color: colour("ink") } }, hovertext: [`<b>${k + 1}</b> ${shown(region.told)}`], hoverinfo: "text",
     });
   });
-  const scale = document.createElement("i");
-  scale.className = "scale";
-  byId("most").replaceChildren(`−${percent(most)} `, scale, ` +${percent(most)} of all rows`);
+  scaleBetween("most", `−${percent(most)}`, `+${percent(most)} of all rows`);
   byId("drawn").textContent = [
-    alone ? "The height of a circle is the change of the cell; its area is the proportion of rows." : "A circle is a cell of rows that are close to each other, at their mean; its area is the larger of its proportions before and now.",
+    alone ? "The height of a circle is the change of its cell. Its area is the larger of the proportions of rows before and now." : "A circle is at the mean of the rows of its cell. Its area is the larger of the proportions of rows before and now.",
     regions.length ? `Outlines are ${REACH} standard deviations of the rows that a region gained (solid) or lost (dotted), faint if the region is defined by other columns.` : "",
   ].join(" ");
   return {
@@ -108,6 +106,7 @@ function mapFigure() {
 }
 
 const said = (value) => digits(value, 4);
+const MOST_PAIRS = 20; // values with two bars next to each other; for more, the bars would be too thin
 
 /** A column of listed values as bars next to each other. The last bar is all other values, if they occur. */
 function valuesFigure({ values, before, after }) {
@@ -120,6 +119,10 @@ function valuesFigure({ values, before, after }) {
   });
   const every = Math.ceil(kept / 8);
   const ticks = titles.map((_, k) => k).filter((k) => k % every === 0);
+  if (kept > MOST_PAIRS) {
+    const now = { ...bars(after, "now", "accent"), type: "scatter", mode: "lines", line: { shape: "hvh", color: colour("accent"), width: 2 } };
+    return { traces: [bars(before, "before", "shade"), now], xaxis: axis("", { tickvals: ticks, ticktext: ticks.map((k) => titles[k]), showgrid: false, tickangle: 0 }), bargap: 0, hovermode: "x" };
+  }
   return { traces: [bars(before, "before", "shade"), bars(after, "now", "accent")], xaxis: axis("", { tickvals: ticks, ticktext: ticks.map((k) => titles[k]), showgrid: false, tickangle: 0 }), bargap: 0.25, bargroupgap: 0.05 };
 }
 
@@ -143,8 +146,8 @@ function columnFigure(column) {
   return {
     ...(column.values ? valuesFigure(column) : stepsFigure(column)),
     showlegend: false,
-    yaxis: axis("", { showticklabels: false, showgrid: false, rangemode: "tozero" }),
-    margin: { l: 10, r: 10, t: 6, b: 26 },
+    yaxis: axis("", { tickformat: ".2~%", nticks: 4, rangemode: "tozero" }),
+    margin: { l: 40, r: 10, t: 6, b: 26 },
   };
 }
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from reduset import _archive
-from reduset._describe import shortened
+from reduset._describe import shortened, significant
 from reduset.drift import DriftResult, Region
 from reduset.drift import words as drift_words
 from reduset.report.drift_figure import DriftFigure, drift_figure
@@ -36,14 +36,15 @@ from reduset.report.page import (
     verdict,
     write_page,
 )
-from reduset.report.words import Card, count, p_told, percent, plain
+from reduset.report.words import SPACE, Card, count, p_told, percent, plain
 
 MAX_VALUES = 100_000  # coordinates of cells in the file
 PICTURED = 60  # columns with a figure
-LISTED = 400  # rows of a table
+LISTED, MAX_ROWS = 400, 24  # rows of a table; longer tables scroll
 NAMED, SHORT, FULL = 18, 20, 1000  # characters of a name in a box, in the table of regions, and on hover
 FILE_NAME = 60  # characters
 BARS = 36
+NAMED_FILES = 24  # with a line in the figure of a watch
 STATISTICS = (
     "Left: the distribution of the distance without drift (bars) and the distance of the new rows (line). Right: each statistic "
     "relative to its 95 % quantile without drift. The p-value combines all statistics. Circles are the maximum mean discrepancy "
@@ -51,8 +52,8 @@ STATISTICS = (
     "variance. A small λ gives weight to directions of small variance."
 )
 COLUMNS = (
-    "Columns with the smallest p-values come first. Grey is the reference, and the red line the new rows. The bars at both ends "
-    "have all rows beyond the axis."
+    "Proportions of the rows. Columns with the smallest p-values come first. Grey is the reference, red are the new rows. The bars "
+    "at both ends have all rows beyond the axis."
 )
 
 
@@ -80,14 +81,13 @@ def write_drift(path: _archive.Path_, result: DriftResult, *, about: Mapping[str
             _distance(shown),
             _regions(shown),
             _columns(shown),
-            Section("power", "Power of the test", [f"Power: {drift_words.seen(result)}. Smaller changes may not be detected."]),
+            Section("power", "Power of the test", [_power(result)]),
         ],
         ["two_columns.js", "drift.js"],
         about=about,
         settings={
-            "Level": percent(result.alpha),
-            "Resamples under the null hypothesis": count(len(shown.null_distances)),
-            "By permutation": result.exact,
+            "Significance level": f"{result.alpha:.2g}",
+            "Null distribution": _null(result),
         },
         data={"drift": result.drift},
     )
@@ -105,7 +105,7 @@ def _cards(shown: DriftFigure) -> list[Card]:
         )
         power = Card("Detectable", percent(proportion), f"The smallest outlier group that is detected with 80 % power{shifted}.")
     return [
-        Card("p-value", p_told(result.p_value), f"The significance level is {result.alpha:.2g}."),
+        Card("p-value", f"p{SPACE}{_p_value(result)}", f"From {_null(result)}. The significance level is {result.alpha:.2g}."),
         Card("Distance", f"{shown.seen:.2g}", f"95 % quantile without drift: {result.null_quantile:.2g}; range 0 to 1.41."),
         Card(
             "Columns changed",
@@ -116,14 +116,32 @@ def _cards(shown: DriftFigure) -> list[Card]:
     ]
 
 
+def _p_value(result: DriftResult) -> str:
+    """The p-value, or its upper bound if no resample exceeds the statistic."""
+    return drift_words.p_value(result, short=True).replace("1e-06", "10⁻⁶").replace(" ", SPACE)
+
+
+def _null(result: DriftResult) -> str:
+    """The resamples that give the p-value."""
+    return f"{len(result.comparison.drawn):,} {'permutations' if result.exact else 'resamples of the null distribution'}"
+
+
 def _meaning(result: DriftResult) -> str:
     rows = f"{count(result.n_samples, 'new row')} were compared with {count(result.n_reference, 'row')} of the reference."
     if result.drift:
         return f"{rows} Without drift, a difference of this size has a probability below {percent(result.alpha)}."
     return (
         f"{rows} A difference is significant if its probability without drift is below {percent(result.alpha)}. Small changes may "
-        "not be detected. The smallest detectable changes are at the end."
+        "not be detected."
     )
+
+
+def _power(result: DriftResult) -> str:
+    """The smallest changes that the test detects."""
+    text = drift_words.seen(result)
+    if text.startswith("80 %"):
+        return f"The test has 80{SPACE}% power{text.removeprefix('80 %')}. Smaller changes may not be detected."
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 def _distance(shown: DriftFigure) -> Section:
@@ -154,10 +172,11 @@ def _regions(shown: DriftFigure) -> Section:
     if len(shown.names) > 1:
         options = [(k, shown.names[k]) for k in range(kept)]
         boxes = [choice("across", "Across", options, pair[0], NAMED), choice("up", "Up", options, pair[1], NAMED)]
-    text = "No single region changed significantly. Red cells gained rows, blue cells lost rows, within sampling variation."
+    text = "No single region changed significantly."
     if shown.regions:
-        many = count(len(shown.regions), "region")
-        text = f"{many} changed significantly, corrected for their number. Red cells gained rows, blue cells lost rows."
+        text = f"{count(len(shown.regions), 'region')} changed significantly, corrected for their number."
+    text += " Each circle is a cell, a group of rows that are close to each other. Red cells gained rows, blue cells lost rows."
+    text += "" if shown.regions else " These changes are within the sampling variation."
     label = "Map of the cells, coloured by the proportion of rows that they gained or lost"
     data = {
         "names": list(shown.names[:kept]),
@@ -228,12 +247,14 @@ def _columns(shown: DriftFigure) -> Section:
             change.name,
             p_told(change.p_value, ""),
             change.direction,
-            *(f"{value:.4g}" for value in (*change.median, *change.middle)),
+            *(significant(value, 4) for value in (*change.median, *change.middle)),
         ]
         for change in (each.change for each in shown.columns[:LISTED])
     ]
-    head = ["column", "p", "direction", "median before", "now", "interquartile range before", "now"]
-    every = table(head, rows, "Every column, with p-values corrected for their number (Holm)")
+    head = ["column", "p", "direction", "median before", "median now", "IQR before", "IQR now"]
+    every = table(
+        head, rows, "Every column, with p-values corrected for their number (Holm), medians and interquartile ranges (IQR)"
+    )
     return Section("columns", "Columns", [COLUMNS, joined([pictures(drawn, rest), folded("As a table", every)])], {"columns": data})
 
 
@@ -285,6 +306,7 @@ def write_watch(
         "rows": [int(row) for row in history["row"]],
         "statistics": [float(value) for value in history["statistic"]],
         "files": [{"name": each.name, "first": int(each.first)} for each in files],
+        "lines": len(files) <= NAMED_FILES,
         "alarms": [
             {"row": int(each.row), "since": None if each.since is None else [int(row) for row in each.since]} for each in alarms
         ],
@@ -293,6 +315,9 @@ def write_watch(
         "The statistic is the largest difference of any window of recent rows from the reference. It raises an alarm at 1. Without "
         f"drift, one false alarm occurs in {count(monitor.ert)} rows on average."
     )
+    text += " Vertical lines are the starts of files." if 1 < len(files) <= NAMED_FILES else ""
+    if any(each.since is not None for each in alarms):
+        text += " Dots are alarms. Dotted lines are the starts of changes, shaded areas their 95 % confidence intervals."
     write_page(
         path,
         f"{answer} {among}",
@@ -336,7 +361,12 @@ def _alarm_table(alarms: Sequence[Alarm]) -> Markup:
     rows = [
         [f"{each.row:,}", *(["—"] * 3 if each.since is None else [f"{row:,}" for row in each.since])] for each in alarms[:LISTED]
     ]
-    return table(["at row", "start", "lower end", "upper end"], rows, "Alarms, with the start of each change and its 95 % interval")
+    return table(
+        ["at row", "start", "lower end", "upper end"],
+        rows,
+        "Alarms, with the start of each change and its 95 % interval",
+        high=len(rows) > MAX_ROWS,
+    )
 
 
 def _file_table(files: Sequence[WatchedFile]) -> Markup:
@@ -346,4 +376,9 @@ def _file_table(files: Sequence[WatchedFile]) -> Markup:
         [named(each.name, FILE_NAME), f"{each.first:,}", f"{each.rows:,}", f"{max(each.highest, 0.0):.2f}"]
         for each in files[:LISTED]
     ]
-    return table(["file", "first row", "rows", "largest statistic"], rows, "Files in the order in which they were watched")
+    return table(
+        ["file", "first row", "rows", "largest statistic"],
+        rows,
+        "Files in the order in which they were watched",
+        high=len(rows) > MAX_ROWS,
+    )

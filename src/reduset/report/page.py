@@ -14,6 +14,7 @@ import html
 import importlib.util
 import json
 import platform
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import metadata, resources
@@ -27,14 +28,20 @@ from numpy.typing import NDArray
 from reduset import _archive
 from reduset._describe import shortened
 from reduset._messages import printable
-from reduset.report.words import Card, count, plain
+from reduset.report.words import SPACE, Card, count, plain
 
 LONG, LONG_TITLE = 40, 24  # shown characters of a cell, and of a column title
 DRAWN_AT_ONCE = 12  # figures of columns; further ones are drawn when they are unfolded
 VERSIONED = ("reduset", "numpy", "scipy", "scikit-learn", "numba", "plotly")
 POLICY = "default-src 'none'; script-src {}; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'"
 ORIGIN = {"command": "Command", "sources": "Sources", "notes": "Notes", "versions": "Versions"}
-LABELS = {"selection": "Atoms chosen by", "weighting": "Weights", "reached": "Goal reached", "timings": "Seconds"}
+LABELS = {
+    "selection": "Atoms selected by",
+    "weighting": "Weights",
+    "remark": "Details of the selection",
+    "reached": "Tolerance reached",
+    "timings": "Time (s)",
+}
 
 
 class Markup(str):
@@ -108,11 +115,6 @@ def aside(text: Any = "", name: str = "") -> Markup:
     return sentence(text, "aside", name) if text or name else Markup("")
 
 
-def notice(text: str) -> Markup:
-    """A highlighted paragraph; empty without text."""
-    return sentence(text, "notice") if text else Markup("")
-
-
 def small(text: Any = "", name: str = "") -> Markup:
     """Text in small letters, in a caption. A script writes text with a name."""
     return markup('<span class="aside"$name>$text</span>', name=_attribute("id", name), text=text)
@@ -146,6 +148,7 @@ def cut(short: str, full: str) -> Markup:
 
 def columns_of(names: Sequence[Any], shown: int = 8) -> Markup:
     """The number of columns and the first names."""
+    shown = len(names) if len(names) == shown + 1 else shown  # "and 1 more" is no shorter than a name
     more = f" and {len(names) - shown} more" if len(names) > shown else ""
     many = f"{len(names)} columns" if len(names) > 1 else "One column"
     return markup("$many: $names$more", many=many, names=joined((named(name) for name in names[:shown]), ", "), more=more)
@@ -249,14 +252,14 @@ def table(
     for (first, *rest), values in zip(cells, [{}] * len(cells) if data is None else data, strict=True):
         body.append(
             markup(
-                '<tr$values><th scope="row">$first</th>$rest</tr>\n',
+                '<tr$values><th scope="row"><div>$first</div></th>$rest</tr>\n',
                 values=joined(_attribute(f"data-{key}", str(value)) for key, value in values.items()),
                 first=named(first, LONG),
                 rest=joined(_cell(cell) for cell in rest),
             )
         )
     return markup(
-        '<div class="$kind"$name tabindex="0" role="region" aria-label="$caption"><table><caption>$caption</caption>'
+        '<div class="$kind"$name tabindex="0" role="region" aria-label="$caption"><table><caption><span>$caption</span></caption>'
         "<thead><tr>$titles</tr></thead><tbody>$body</tbody></table></div>",
         kind="wide high" if high else "wide",
         name=_attribute("id", name),
@@ -268,11 +271,6 @@ def table(
 
 class Cell(Markup):
     """A whole cell of a table."""
-
-
-def red(text: str) -> Cell:
-    """A cell in red."""
-    return Cell(markup('<td class="over">$text</td>', text=text))
 
 
 def _cell(cell: Any) -> Markup:
@@ -421,9 +419,13 @@ def origin(about: Mapping[str, Any] | None, settings: Mapping[str, Any]) -> Mark
     about = dict(about or {})
     parts = []
     if about.get("command"):
-        parts.append(markup('<pre class="command" tabindex="0"><code>$command</code></pre>', command=about["command"]))
+        words = re.split(r"(\s+)", str(about["command"]))  # lines are broken between words, and not within an option
+        command = joined(markup("<span>$word</span>" if k % 2 == 0 else "$word", word=word) for k, word in enumerate(words))
+        parts.append(markup('<pre class="command" tabindex="0"><code>$command</code></pre>', command=command))
     shown = {_label(name): value for name, value in settings.items()}
     shown |= {label: about[key] for key, label in ORIGIN.items() if key != "command" and about.get(key)}
+    if isinstance(shown.get("Notes"), (list, tuple)):
+        shown["Notes"] = "; ".join(map(plain, shown["Notes"])).replace(" %", f"{SPACE}%")
     for key, value in about.items():  # `compensate` is stated by a note
         if key not in ORIGIN and value not in ("", None, {}, []) and (key, value) != ("compensate", True):
             shown[LABELS.get(str(key), _label(str(key)))] = value

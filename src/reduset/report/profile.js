@@ -5,7 +5,7 @@ const pieces = (count) => `${count.toLocaleString("en")} ${piece}${count === 1 ?
 
 /** The error at every scale, for the size with a profile nearest to the slider. */
 function fineFigure(step) {
-  const { bandwidths, noise, confidence, tol, steps, sizes } = data.profile;
+  const { bandwidths, noise, confidence, tol, steps, sizes, unit } = data.profile;
   const shown = sizes[steps[step]];
   byId("fine-told").textContent = shown.told;
   const count = shown.size.toLocaleString("en");
@@ -14,11 +14,11 @@ function fineFigure(step) {
   const all = sizes.flatMap(({ errors, randomRows }) => [...errors, ...randomRows]).concat(noise, tol).filter((value) => value > 0);
   const [least, most] = [Math.min(...all), Math.max(...sizes.map(({ highest }) => highest))]; // over all sizes, so that axes do not change
   const floor = least / 4;
-  const ends = { line: { width: 0 }, hoverinfo: "skip", hovertemplate: undefined, connectgaps: false };
+  const bare = { line: { width: 0 }, hoverinfo: "skip", hovertemplate: undefined, connectgaps: false };
   const band = (values) => values.map((value, k) => (shown.errors[k] === null ? null : Math.min(Math.max(value ?? Infinity, floor), 1e9)));
   const traces = [
-    drawn({ name: "lower end", y: band(shown.low), showlegend: false, ...ends }),
-    drawn({ name: `${percent(confidence)} interval`, y: band(shown.high), fill: "tonexty", fillcolor: colour("accent-pale"), legendrank: 2, showlegend: !phone.matches, ...ends }),
+    drawn({ name: "lower end", y: band(shown.low), showlegend: false, ...bare }),
+    drawn({ name: `${percent(confidence)} interval`, y: band(shown.high), fill: "tonexty", fillcolor: colour("accent-pale"), legendrank: 2, showlegend: !phone.matches, ...bare }),
   ];
   if (known(noise)) traces.push(drawn({ name: "sampling error of all rows", y: noise, legendrank: 4, line: { color: colour("quiet"), dash: "dashdot", width: 1 } }));
   if (known(shown.randomRows)) traces.push(drawn({ name: `${count} random rows`, y: shown.randomRows, legendrank: 3, line: { color: colour("quiet"), dash: "dot", width: 2 } }));
@@ -33,9 +33,12 @@ function fineFigure(step) {
     traces.push({ name: "at the bandwidth of the kernel", x: [shown.own[0]], y: [shown.own[1]], mode: "markers", marker: { size: 9, color: colour("accent") }, hoverinfo: "skip", legendrank: 6, showlegend: !phone.matches });
   }
   const ticks = errorTicks([least, most]);
+  // the smallest bandwidths are omitted if all errors are above the figure, or if rows do not overlap, so that the sampling error is 100 %
+  const last = bandwidths.findLastIndex((_, k) => sizes.some(({ errors }) => errors[k] !== null && errors[k] <= 2 * most) && !(noise[k] > 0.99));
+  const narrowest = Math.min(bandwidths.at(last > 0 ? last : -1), ...sizes.map(({ finest, own }) => Math.min(finest ?? Infinity, own ? own[0] : Infinity)));
   return {
     traces,
-    xaxis: axis("bandwidth", { type: "log", ...scaleTicks(bandwidths), hoverformat: ".3~g" }),
+    xaxis: axis(`bandwidth (${unit})`, { type: "log", range: [Math.log10(narrowest), Math.log10(bandwidths[0])], ...scaleTicks(bandwidths), hoverformat: ".3~g" }),
     yaxis: axis("error", { type: "log", range: [Math.log10(least / 1.5), Math.log10(1.3 * most)], ...ticks }),
     margin: { l: 56, r: phone.matches ? 16 : 34, t: 12, b: 44 },
     hovermode: "x unified",

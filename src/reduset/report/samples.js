@@ -15,6 +15,12 @@ function look(k, hues = HUES) {
   return k === null ? { symbol: "circle-open", color: colour("quiet") } : { symbol: SHAPES[k % SHAPES.length], color: colour(hues[k % hues.length]) };
 }
 
+/** The next of 1, 2, 5, 10, … above a length. */
+function roundStep(length) {
+  const power = 10 ** Math.floor(Math.log10(length));
+  return power * [1, 2, 5, 10].find((first) => first * power >= length);
+}
+
 /** A map. `groups` has one for each sample or null, `told` the labels, and `open` which dots are hollow. */
 function mapOf({ places, groups, kinds, rest, told, open = [], hues = HUES }) {
   const traces = [...kinds, null].map((kind, k) => {
@@ -32,12 +38,14 @@ function mapOf({ places, groups, kinds, rest, told, open = [], hues = HUES }) {
   };
   const [[left, right], [low, high]] = [ends(0), ends(1)];
   const room = 0.08 * Math.max(right - left, high - low) || 1;
+  const grid = roundStep(room);
+  byId("grid").textContent = `Grid lines are ${digits(grid, 2)} apart, in units of the distance.`;
   return {
     traces,
     showlegend: kinds.length > 0 && !(phone.matches && kinds.length > 8),
     hovermode: "closest",
-    xaxis: axis("", { showticklabels: false, zeroline: false, range: [left - room, right + room] }),
-    yaxis: axis("", { showticklabels: false, scaleanchor: "x", zeroline: false, range: [low - room, high + room] }),
+    xaxis: axis("", { showticklabels: false, zeroline: false, dtick: grid, range: [left - room, right + room] }),
+    yaxis: axis("", { showticklabels: false, scaleanchor: "x", zeroline: false, dtick: grid, range: [low - room, high + room] }),
     margin: { l: 12, r: 12, t: 12, b: 12 },
   };
 }

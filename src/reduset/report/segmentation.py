@@ -70,7 +70,7 @@ def write_segmentation(
         f"{width:,} × {height:,} pixels in {count(segmentation.count, 'segment')}",
         hero(
             reduced(labels.size, "pixel", segmentation.count, "segment"),
-            [f"{width:,} × {height:,}" + (f", shown at 1 : {step}" if step > 1 else "")],
+            [f"{width:,} × {height:,} pixels" + (f", shown at 1 : {step}" if step > 1 else "")],
             _cards(segmentation, sizes),
             aside(words.error(segmentation.certificate, "pixel")),
         ),
@@ -80,7 +80,7 @@ def write_segmentation(
                 "segments",
                 "Borders of the segments",
                 [
-                    markup('<p id="pointed" aria-live="polite">Hover over a pixel for its segment.</p>'),
+                    markup('<p id="pointed" aria-live="polite">Hover over a pixel, or touch it, for its segment.</p>'),
                     markup(SEGMENTS, borders=data_uri(with_borders(small, reduced_labels)), labels=data_uri(coded(reduced_labels))),
                 ],
                 {"sizes": sizes.tolist(), "width": w, "height": h},
@@ -88,12 +88,12 @@ def write_segmentation(
             Section(
                 "sizes",
                 "Sizes of the segments",
-                ["Bars have the mean colours, by size.", _sizes(after, labels, sizes)],
+                ["Each bar is a segment in its mean colour, the largest first.", _sizes(after, labels, sizes)],
             ),
         ],
         ["segmentation.js"],
         about=about,
-        settings={"Bandwidth": float(segmentation.bandwidth)},
+        settings={"Bandwidth": f"{float(segmentation.bandwidth):.3g}, in units in which colours are from 0 to 1"},
         plots=False,
     )
 

@@ -77,7 +77,7 @@ function weightsFigure() {
   });
   const some = covering.some((count) => count > 0);
   return {
-    traces: [bars(strata, "rows of strata", "accent"), ...(some ? [bars(covering, "rows with rare or extreme values", "g2")] : [])],
+    traces: [bars(strata, "all other rows", "accent"), ...(some ? [bars(covering, "rows with rare or extreme values", "g2")] : [])],
     barmode: "stack",
     bargap: 0,
     showlegend: some,

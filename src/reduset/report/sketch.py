@@ -17,6 +17,7 @@ from reduset._describe import percent as error_percent
 from reduset._describe import shortened, significant
 from reduset._frames import table_weights
 from reduset._types import Array, Floats, PointsLike, WeightsLike
+from reduset.certificate import at_bandwidth
 from reduset.io import DAYS, ONEHOT, ORDINAL, Encoder, parse_encoding
 from reduset.model import histograms
 from reduset.report.compression import error_by_bandwidth, profile_data
@@ -24,6 +25,7 @@ from reduset.report.figures import drawn_profile
 from reduset.report.page import (
     DRAWN_AT_ONCE,
     LONG,
+    Cell,
     Markup,
     Section,
     choice,
@@ -32,16 +34,16 @@ from reduset.report.page import (
     grid,
     hero,
     listed,
+    markup,
     named,
     pictures,
     plot,
-    red,
     reduced,
     small,
     table,
     write_page,
 )
-from reduset.report.words import Card, count, percent, plain, roughly
+from reduset.report.words import Card, count, one_in, percent, plain
 from reduset.sketching import Change, Sketch
 from reduset.sketching.columns import MAXIMUM, MEAN, MINIMUM, PROPORTION, SPREAD
 from reduset.sketching.tables import TableRows
@@ -98,9 +100,10 @@ def write_sketch(
         columns.sort(key=lambda each: -abs(each.largest.difference) if each.largest is not None else 0.0)
     given = dict(about or {})
     notes = given.pop("notes", sketch.notes or table.notes) or []
-    groups = {}
+    notes = [notes] if isinstance(notes, str) else list(notes)
     if sketch.groups is not None:
-        groups["Groups"] = f"{len(np.unique(sketch.groups)):,}, sketched separately; their proportions are exact"
+        groups = count(len(np.unique(sketch.groups)), "group")
+        notes.insert(0, f"{groups}, each sketched separately: the weights keep the proportion of every group exactly")
     write_page(
         path,
         f"{count(sketch.n_samples, 'row')} → {count(sketch.size, 'weighted row')}",
@@ -114,7 +117,7 @@ def write_sketch(
         [_pictures(columns), _table(sketch, columns), _weights(sketch)],
         ["profile.js", "sketch.js"],
         about=given,
-        settings={"Kernel": repr(sketch.mean.kernel), "Seconds": sketch.timings} | groups,
+        settings={"Kernel": repr(sketch.mean.kernel), "Time (s)": sketch.timings},
         data={"piece": "sketch row"},
     )
 
@@ -162,7 +165,8 @@ class SketchColumn:
             return f"{100 * value:.4g} %"
         if self.is_date and change.statistic != SPREAD:
             return date_of(value)
-        return f"{float(f'{value:.6g}'):,.6g}" if abs(value) < 1000 or abs(value) >= 1e12 else f"{value:,.0f}"
+        text = f"{float(f'{value:.6g}'):,.6g}" if abs(value) < 1000 or abs(value) >= 1e12 else f"{value:,.0f}"
+        return f"{text} days" if self.is_date else text
 
     def data(self) -> dict[str, Any]:
         """The values of its figure, for a script."""
@@ -248,13 +252,14 @@ def _lead(sketch: Sketch, columns: Sequence[SketchColumn]) -> str:
     if units is None:
         return f"{text} Distances are in the units of the {'transformed values' if _transformed(columns) else 'columns'}."
     names = list(dict.fromkeys(each.column for each in sketch.columns))
-    scales = [f"{shortened(name)} / {significant(unit)}" for name, unit in zip(names, units[:SCALED], strict=False)]
-    return f"{text} Distances are in units of the columns' scales: {', '.join(scales)}{', …' if len(names) > SCALED else ''}."
+    scales = [f"{shortened(name)} by {significant(unit)}" for name, unit in zip(names, units[:SCALED], strict=False)]
+    more = f" and {len(names) - SCALED} more" if len(names) > SCALED else ""
+    return f"{text} For distances and bandwidths, each column is divided by its scale: {', '.join(scales)}{more}."
 
 
 def _cards(sketch: Sketch, columns: Sequence[SketchColumn]) -> list[Card]:
     n, m = sketch.n_samples, sketch.size
-    shown = [Card("Kept", "all" if m >= n else f"1 in {roughly(n / m)}", f"{percent(m / n)} of the rows, each with a weight.")]
+    shown = [Card("Kept", "all" if m >= n else one_in(n / m), f"{percent(m / n)} of the rows, each with a weight.")]
     changes = [(each, each.largest) for each in columns if each.largest is not None]
     if changes:
         column, change = max(changes, key=lambda pair: abs(pair[1].difference) if pair[1] is not None else 0.0)
@@ -268,15 +273,16 @@ def _cards(sketch: Sketch, columns: Sequence[SketchColumn]) -> list[Card]:
     shown.append(Card("Error", error_percent(sketch.error).replace(" ", "\N{NO-BREAK SPACE}"), _error(sketch)))
     if sketch.radius is not None:
         is_scaled = getattr(sketch.mean.kernel, "unit_covariance", None) is not None
-        text = f"The largest distance of a row to its nearest row of the sketch{', in units of scales' if is_scaled else ''}."
-        shown.append(Card("Radius", f"{sketch.radius:.3g}", text))
+        text = "The largest distance of a row to its nearest row of the sketch"
+        text += ", in units of the columns' scales." if is_scaled else "."
+        shown.append(Card("Radius", f"{significant(sketch.radius)}", text))
     return shown
 
 
 def _error(sketch: Sketch) -> str:
     """The error with its bandwidth and interval."""
     width = getattr(sketch.mean.kernel, "width", None) if sketch.resolution is None else sketch.resolution
-    certificate, text = sketch.certificate, "Of the kernel density" + (f" at bandwidth {width:.3g}" if width is not None else "")
+    certificate, text = sketch.certificate, f"Of the kernel density{at_bandwidth(width)}"
     if certificate.method != "exact":
         low, high = certificate.interval
         text += f", {percent(certificate.confidence)} confidence interval {percent(low)} to {percent(high)}"
@@ -296,7 +302,7 @@ def _pictures(columns: Sequence[SketchColumn]) -> Section:
         for k, each in enumerate(columns[:PICTURED])
     ]
     rest = f"Figures of {PICTURED} columns of {len(columns)}." if len(columns) > PICTURED else ""
-    text = "Grey bars are all rows. Red is the weighted sketch, in the same bars. "
+    text = "Proportions of all rows (grey) and of the weighted sketch (red). sd is the standard deviation of the column. "
     text += "Columns that changed most come first. " if len(columns) > DRAWN_AT_ONCE else ""
     text += "A hatched bar at an end has all rows beyond the axis."
     return Section("columns", "Columns", [text, pictures(drawn, rest)], {"columns": [each.data() for each in columns[:PICTURED]]})
@@ -327,14 +333,14 @@ def _table(sketch: Sketch, columns: Sequence[SketchColumn]) -> Section:
     for k, (each, change) in enumerate(every[:LISTED]):
         is_extreme = change.statistic in (MINIMUM, MAXIMUM)
         is_large = not is_extreme and abs(change.difference) > max(RED_RATIO * change.random_rows, SHOWN)
-        difference = f"{change.difference:+.4f}" if abs(change.difference) >= SHOWN else "0.0000"
+        difference = f"{change.difference:+.4f}".replace("-", "−") if abs(change.difference) >= SHOWN else "0.0000"
         rows.append(
             [
                 named(each.name, LONG),
                 named(each.statistic(change), LONG),
                 each.text(change, change.all_rows),
                 each.text(change, change.sketch),
-                red(difference) if is_large else difference,
+                Cell(markup('<td class="over">$text</td>', text=difference)) if is_large else difference,
                 "" if is_extreme or not np.isfinite(change.random_rows) else f"{change.random_rows:.4f}",
             ]
         )
@@ -360,7 +366,7 @@ def _weights(sketch: Sketch) -> Section:
         verb = "has a weight of" if len(covering) == 1 else "have weights of"
         text += f"{count(len(covering), 'row')} with rare or extreme values {verb} {_range(covering)} times the average. "
     if sketch.radius is not None:
-        text += f"The largest distance of a row to its nearest row of the sketch is {sketch.radius:.3g}."
+        text += f"The largest distance of a row to its nearest row of the sketch is {significant(sketch.radius)}."
     label = "Number of rows of the sketch by weight, as a multiple of the average"
     drawn = [plot("weights", label, "", "Weights", small("1 is the average"))]
     edges = np.linspace(0.0, float(relative.max()) * (1 + 1e-9), WEIGHT_BARS + 1)
@@ -373,7 +379,7 @@ def _weights(sketch: Sketch) -> Section:
     if sketch.profile is not None:  # a kernel without a scale has no profile
         width = float(getattr(sketch.mean.kernel, "width", np.nan)) if sketch.resolution is None else np.nan
         shown = drawn_profile(sketch.profile, sketch.size, sketch.tol, width, "sketch row")
-        data["profile"] = profile_data([shown], [0])
+        data["profile"] = profile_data([shown], [0], sketch.mean.kernel)
         label = "Relative error of the kernel density by bandwidth, with random rows and the sampling error of all rows"
         drawn.append(plot("fine", label, "", "Error by bandwidth", small("of the kernel density")))
         measured = error_by_bandwidth(shown, sketch.n_samples, "aside")

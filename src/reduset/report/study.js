@@ -7,6 +7,7 @@ const limits = unpacked(data.limits);
 const GROUP_HUES = ["g2", "accent", "g3", "g4", "g5", "g6"]; // the reference has the colour of decrease, the next group the colour of increase
 const FOUND = "◆";
 const MOST_ROWS = 40; // populations in the figure of fold changes
+const LINE = 12; // pixels of a fold change below the name of its population, on a phone
 const kinds = populations.names.length;
 const compared = data.test === null ? null : data.columns[0].values;
 const countOf = (i, k) => counts[i * kinds + k];
@@ -36,7 +37,7 @@ function foldTicks(reach) {
 }
 
 const chosenRows = () => differences.order.slice(0, MOST_ROWS);
-const rowHeight = () => (phone.matches ? 40 : 28) * (levels.length > 3 ? 1.4 : 1);
+const rowHeight = () => (phone.matches ? 28 + LINE * (levels.length - 1) : 28 * (levels.length > 3 ? 1.4 : 1));
 
 function foldLabel(k, g) {
   const { effects, intervals, shares, p, q } = differences;
@@ -52,7 +53,10 @@ function forestFigure() {
   const { reach, effects, intervals } = differences;
   const rows = chosenRows();
   const others = levels.slice(1);
-  const offset = (g) => (others.length === 1 ? 0 : 0.5 * (g / (others.length - 1) - 0.5));
+  const offset = (g) => {
+    if (phone.matches) return (5 + LINE * (g - (others.length - 1) / 2)) / rowHeight(); // below the name
+    return others.length === 1 ? 0 : 0.5 * (g / (others.length - 1) - 0.5);
+  };
   const traces = others.flatMap((level, g) => {
     const { symbol, color } = others.length === 1 ? { symbol: "circle", color: colour("ink") } : look(g + 1, GROUP_HUES);
     const hue = (k) => (populations.found[k] || others.length > 1 ? color : colour("quiet"));
@@ -75,7 +79,7 @@ function forestFigure() {
       ...(row < 0 ? [] : [{ type: "rect", layer: "below", xref: "paper", x0: 0, x1: 1, y0: row - 0.5, y1: row + 0.5, fillcolor: colour("shade"), opacity: 0.5, line: { width: 0 } }]),
       { type: "line", layer: "below", x0: 0, x1: 0, yref: "paper", y0: 0, y1: 1, line: { color: colour("quiet"), width: 1, dash: "dash" } },
     ],
-    annotations: phone.matches ? rows.map((k, at) => ({ xref: "paper", x: 0, y: at, xanchor: "left", yshift: 11, text: name(k), showarrow: false, font: { size: 11, color: colour("ink") }, captureevents: false })) : [],
+    annotations: phone.matches ? rows.map((k, at) => ({ xref: "paper", x: 0, y: at, xanchor: "left", yshift: rowHeight() / 2 - 9, text: name(k), showarrow: false, font: { size: 11, color: colour("ink") }, captureevents: false })) : [],
     xaxis: axis(`fold change against ${levels[0]}`, { range: [-reach, reach], ...foldTicks(reach) }),
     yaxis: axis("", { range: [rows.length - 0.5, -0.5], showgrid: false, ...(phone.matches ? { showticklabels: false } : { tickvals: rows.map((_, at) => at), ticktext: rows.map(name), tickfont: { size: 11 } }) }),
     margin: { l: 12, r: 12, t: 12, b: 44 },
@@ -196,9 +200,7 @@ function whereFigure() {
   const largest = Math.max(...atoms.masses);
   const { most } = witness;
   const y = (a) => (state.y === null ? fold(a) : atoms.places[state.y * size + a]);
-  const scale = document.createElement("i");
-  scale.className = "scale";
-  byId("most").replaceChildren(`${digits(2 ** -most, 2)} `, scale, ` ${digits(2 ** most, 2)}-fold`);
+  scaleBetween("most", digits(2 ** -most, 3), `${digits(2 ** most, 3)}-fold`);
   return {
     traces: [{
       mode: "markers", showlegend: false, customdata: order, x: order.map((a) => atoms.places[state.x * size + a]), y: order.map(y), text: order.map((a) => atomLabel(a, fold(a))), hoverinfo: "text",

@@ -1,7 +1,6 @@
 // The report of a watch: the statistic over the rows, the starts of files, and the start of the change.
 
-const { rows, statistics, files, alarms } = data;
-const FEW_FILES = 24; // number of files with names above the figure
+const { rows, statistics, files, lines, alarms } = data;
 
 /** The file of a row. */
 const fileOf = (row) => files.findLast(({ first }) => first <= row);
@@ -15,7 +14,7 @@ function timeFigure() {
   const line = (x, hue, dash) => ({ type: "line", x0: x, x1: x, y0: 0, y1: 1, yref: "paper", line: { color: colour(hue), width: 1, dash } });
   const shapes = [
     { type: "line", x0: 0, x1: 1, xref: "paper", y0: 1, y1: 1, line: { color: colour("quiet"), width: 1.5, dash: "dash" } },
-    ...(files.length <= FEW_FILES ? files.slice(1).map(({ first }) => line(first, "line", "solid")) : []),
+    ...(lines ? files.slice(1).map(({ first }) => line(first, "line", "solid")) : []),
   ];
   const began = alarms.filter(({ since }) => since !== null);
   for (const { since } of began) {

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from reduset._describe import counted, shortened
+from reduset._describe import counted, shortened, significant
 from reduset.certificate import DENSITY_ROWS, NO_THEOREM, Certificate, MedianError, at_bandwidth
 from reduset.compression import Resolution, at_resolution
 from reduset.kernels import Gaussian
@@ -72,7 +72,8 @@ def plain(value: Any) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{key} {plain(entry)}" for key, entry in value.items())
     if isinstance(value, (list, tuple)):
-        return ", ".join(map(plain, value))
+        texts = [plain(entry) for entry in value]
+        return ("; " if any("," in text for text in texts) else ", ").join(texts)
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"{value:.3g}" if isinstance(value, float) else str(value)
@@ -86,8 +87,13 @@ def kept(n: int, m: int, piece: str = "atom", zeros: int = 0) -> Card:
     verb = "represents" if m == 1 else "represent"
     text = f"{count(m, f'weighted {piece}')} {verb} {count(n, 'row')}: {percent(m / n)} of them."
     if zeros:
-        text += f" {zeros:,} of the {m:,} {'has' if zeros == 1 else 'have'} weight 0."
-    return Card("Kept", f"1 in {roughly(n / m)}", text)
+        text += f" {zeros:,} of the {m:,} {'has' if zeros == 1 else 'have'} weight 0 at this size."
+    return Card("Kept", one_in(n / m), text)
+
+
+def one_in(ratio: float) -> str:
+    """A reduction: 1 in 1,250."""
+    return f"1 in {count(ratio) if ratio >= 10 else roughly(ratio)}"
 
 
 def lost(certificate: Certificate, noun: str = "row", piece: str = "atom", near: MedianError | None = None) -> Card:
@@ -103,8 +109,8 @@ def lost(certificate: Certificate, noun: str = "row", piece: str = "atom", near:
     if certificate.relative_error > 1:
         meaning = f"Larger than the error of the zero function, 100{SPACE}%: more {piece}s are needed. {meaning}"
     if near is not None and near.bandwidth != certificate.bandwidth:
-        where = "the median distance" if near.is_exact else f"bandwidth {near.bandwidth:.3g}, near the median distance"
-        meaning += f" The error at {where}, {near.distance:.3g}, is {percent(near.relative_error)}."
+        where = "the median distance" if near.is_exact else f"bandwidth {significant(near.bandwidth)}, near the median distance"
+        meaning += f" The error at {where}, {significant(near.distance)}, is {percent(near.relative_error)}."
     return Card(title, percent(certificate.relative_error), meaning)
 
 
@@ -113,21 +119,19 @@ def error(certificate: Certificate, noun: str = "row", piece: str = "atom") -> s
     text = "" if noun == "row" else f"Segments are computed with weighted atoms that represent all {noun}s. "
     text += (
         f"The error is the distance between the density of the {piece}s and the density of all {noun}s, in the kernel's norm, "
-        f"divided by the norm of the full density. 0{SPACE}% means equal densities, 100{SPACE}% the error of the zero function."
+        f"divided by the norm of the full density. 0{SPACE}% means equal densities. 100{SPACE}% is the error of a "
+        "density that is zero everywhere."
     )
     if certificate.log_density_change is not None:
         change = np.expm1(min(certificate.log_density_change, 700.0))
-        text += f" The density changed by at most {percent(change)} at {DENSITY_ROWS} sampled {noun}s."
+        text += f" At {DENSITY_ROWS} sampled {noun}s, the densities differ by at most {percent(change)}."
     return text
 
 
-def promised(path: PathFigure) -> Card:
-    """The a-priori bound of the error."""
-    if path.bound is None:
-        pieces = "components, which are fitted" if path.piece == "component" else "this selection of atoms"
-        return Card("Bound", "none", f"There is no a-priori bound for {pieces}; the error is measured.")
-    if path.bound >= 1:
-        return Card("Bound", "none", f"The a-priori bound, {percent(path.bound)}, exceeds 100{SPACE}%; the error is measured.")
+def promised(path: PathFigure) -> Card | None:
+    """The a-priori bound of the error; None without a bound below 100 %."""
+    if path.bound is None or path.bound >= 1:
+        return None
     if path.bound < ROUNDING:
         return Card("Bound", f"≤ {percent(0.0)}", "Known before measuring: every row is an atom, or equal to one.")
     text = "An upper bound of the error, known before measuring, from the distance of each row to its nearest atom."
@@ -137,7 +141,7 @@ def promised(path: PathFigure) -> Card:
 def finest(resolved: Resolution, size: int) -> Card:
     """The resolution."""
     text = f"The smallest bandwidth at which the error is at most {percent(resolved.tol)}, there and at all larger ones: "
-    return Card("Resolution", f"{resolved.bandwidth:.3g}", f"{text}{at_resolution(resolved, size)}.")
+    return Card("Resolution", f"{significant(resolved.bandwidth)}", f"{text}{at_resolution(resolved, size)}.")
 
 
 def random_rows(path: PathFigure, n: int, signed: bool = False) -> Card:
@@ -152,7 +156,7 @@ def random_rows(path: PathFigure, n: int, signed: bool = False) -> Card:
     text += f": {roughly(ratio)} times the error of the {path.piece}s. " if 1.05 < ratio < np.inf else ". "
     atoms = count(path.size, path.piece)
     if path.alike >= n:
-        text += f"{count(n)} random rows have a larger error than the {atoms}."
+        text += f"{count(n)} random rows, drawn with replacement, have a larger error than the {atoms}."
     else:
         text += f"{roughly(np.ceil(path.alike))} random rows have the error of the {atoms}."
     return Card(title, percent(drawn), text)
@@ -164,13 +168,13 @@ def fine(shown: ProfileFigure) -> str:
     if shown.finest is None:
         text = f"The error of {atoms} is not certified to be at most {tol} at any bandwidth"
     else:
-        text = f"The error of {atoms} is at most {tol} at bandwidth {shown.finest:.3g} and all larger ones"
+        text = f"The error of {atoms} is at most {tol} at bandwidth {significant(shown.finest)} and all larger ones"
         text += f", with {percent(shown.confidence)} confidence"
     if np.isnan(shown.random_rows).all():
         return f"{text}."
     if shown.random_finest is None:
-        return f"{text}. The error of {drawn} is larger at every bandwidth."
-    return f"{text}. The error of {drawn} is at most {tol} only from bandwidth {shown.random_finest:.3g} on."
+        return f"{text}. The error of {drawn} is above {tol} at every bandwidth."
+    return f"{text}. The error of {drawn} is at most {tol} only from bandwidth {significant(shown.random_finest)} on."
 
 
 def noise(shown: ProfileFigure, n: int) -> str:
@@ -182,19 +186,22 @@ def noise(shown: ProfileFigure, n: int) -> str:
         return f"{text} above {percent(shown.tol)} at every bandwidth."
     if shown.noise_finest == shown.bandwidths[-1]:
         return f"{text} {percent(shown.noise[-1])} at the smallest bandwidth shown."
-    return f"{text} above {percent(shown.tol)} below bandwidth {shown.noise_finest:.3g}."
+    return f"{text} above {percent(shown.tol)} below bandwidth {significant(shown.noise_finest)}."
 
 
 def curves(piece: str, kernel: Any, has_bars: bool) -> str:
     """A sentence on the curves of each column."""
-    text = f"the red curve is the density of the {piece}s, and the strip below is their difference"
+    text = (
+        f"the red curve is the density of the {piece}s, and the strip below is their difference. Above each figure are the "
+        "bandwidth of the densities, in the unit of the column, and the largest difference."
+    )
     if has_bars:
         text = (
-            f"Grey bars are the histogram of all rows. The dotted curve is the density of all rows, {text}. Curves are smoothed at "
-            "the bandwidth next to the name, so they extend beyond the smallest and the largest value."
+            f"Grey bars are the histogram of all rows. The dotted curve is the density of all rows, {text} Densities are smoothed, "
+            "so they extend beyond the smallest and the largest value."
         )
     else:
-        text = f"Grey is the density of all rows, {text}. Both are smoothed at the bandwidth next to the name."
+        text = f"Grey is the density of all rows, {text}"
     if isinstance(kernel, Gaussian) and kernel.covariance is None:
         return text  # curves are then marginals of the density
     return f"{text} Along single columns, the curves use a Gaussian kernel with the same bandwidth."
@@ -227,7 +234,7 @@ def figures_of(certificate: Certificate) -> dict[str, str]:
         "relative error ‖f − f_m‖ / ‖f‖": digits(certificate.relative_error),
         "bandwidth": digits(certificate.bandwidth),
         f"{percent(certificate.confidence)} interval": f"{digits(low)} to {digits(high)}",
-        "measured by": certificate.method,
+        "method": METHODS.get(certificate.method, certificate.method),
         "norm ‖f‖": digits(certificate.norm),
         "squared norm C of one kernel function": digits(certificate.energy),
         "bound on ‖f − f_m‖": digits(certificate.bound),

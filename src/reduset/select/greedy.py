@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from reduset import _validate
 from reduset._engine import Pursuit, single_threaded_blas
 from reduset._types import Indices, Report
-from reduset.certificate.comparison import close_surrogate
+from reduset.certificate.comparison import distance_from, surrogate
 from reduset.mean import KernelMean
 from reduset.select.contract import Selector, Traversal
 from reduset.select.random import draw
@@ -65,7 +65,8 @@ def candidates(mean: KernelMean, size: int, chosen: Indices, rng: np.random.Gene
     points = np.asarray(mean.atoms[rows], np.float64)
     source = mean
     if mean.size * len(rows) > PAIRS:
-        source = close_surrogate(mean, SURROGATE_ATOMS, SURROGATE_TOL, rng)
+        smaller = surrogate(mean, SURROGATE_ATOMS, rng)
+        source = smaller if distance_from(mean, smaller, rng) <= SURROGATE_TOL else mean
     values = source.kernel.product_sums(source.atoms, source.weights, points, "double" if every else "auto")
     return Candidates(rows, points, values, every)
 

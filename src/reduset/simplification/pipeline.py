@@ -205,8 +205,11 @@ class SimplificationPipeline:
         reduced = matched_moments(f, groups, size, self._options.shape)
         gram, kappa = self._joint.system(reduced)
         weights = self._joint.best_weights(gram, kappa)
-        unchanged = f.covariances.ndim <= reduced.covariances.ndim
-        stands_out = unchanged and _are_separate(gram[:-1, :-1], reduced.weights[:-1], self._l2_error.energy)
+        stands_out = f.covariances.ndim <= reduced.covariances.ndim  # so that the strongest components are unchanged
+        if stands_out:
+            own, between = reduced.weights[:-1], gram[:-1, :-1]
+            separate = float(own**2 @ np.diagonal(between))
+            stands_out = separate >= MIN_ENERGY * self._l2_error.energy and separate >= MIN_SEPARATION * float(own @ between @ own)
         return _StrongestStart(replace(reduced, weights=weights), groups, float(weights @ (gram @ weights - 2 * kappa)), stands_out)
 
     def _group(self, groups: Labels, steps: list[tuple[str, float]]) -> tuple[ComponentArrays, Labels, int]:
@@ -254,12 +257,6 @@ class SimplificationPipeline:
                 raise StopIteration  # SciPy then ends the descent
 
         return self._joint.descend(reduced, limit, step)
-
-
-def _are_separate(gram: Array, weights: Array, energy: float) -> bool:
-    """True if the energies of these components sum to much of ‖f‖², and they hardly overlap."""
-    separate = float(weights**2 @ np.diagonal(gram))
-    return separate >= MIN_ENERGY * energy and separate >= MIN_SEPARATION * float(weights @ gram @ weights)
 
 
 class _SignPart:

@@ -213,7 +213,8 @@ def simplify(
     limit = MAX_COMPONENTS if max_size is None else _validate.whole(max_size, "max_size", 1)
     _validate.one_of(method, "method", METHODS)
     _validate.one_of(covariance, "covariance", NDIM)
-    _require_weights(f)
+    total = float(np.abs(f.weights).sum())
+    _validate.squares_summable(total, "the weights' magnitudes must sum to", f"got {total:g}; rescale: mixture / scale")
     _require_columns(f)
     mass = f.mass if _validate.flag(density, "density") and f.is_density else None
     rounds = _validate.whole(rounds, "rounds", 1)
@@ -319,8 +320,3 @@ def _result(f: Mixture, outcome: PipelineResult, reached: bool, method: str, sec
         method=method,
         log_norm=outcome.log_norm,
     )
-
-
-def _require_weights(f: Mixture) -> None:
-    total = float(np.abs(f.weights).sum())
-    _validate.squares_summable(total, "the weights' magnitudes must sum to", f"got {total:g}; rescale: mixture / scale")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reduset._describe import Description, Row, counted, percent
+from reduset._describe import Description, Row, counted, percent, significant
 from reduset._messages import printable
 from reduset._types import Array, Indices
 from reduset.certificate import Certificate
@@ -125,7 +125,7 @@ class Sketch:
         size = f"{counted(n, 'row')} × {counted(self.mean.dimension, 'column')} -> {counted(m, 'weighted row')}{factor}"
         units = "" if getattr(self.mean.kernel, "is_isotropic", True) else " in units of the columns' scales"
         distance = f"{units}, the largest distance of a row to its nearest row of the sketch"
-        radius = "" if self.radius is None else f"{self.radius:.3g}{distance}"
+        radius = "" if self.radius is None else f"{significant(self.radius)}{distance}"
         groups = "" if self.groups is None else f"{len(np.unique(self.groups)):,}, sketched separately; their proportions are exact"
         measured = {"relative_error": self.error, "interval": certificate.interval, "confidence": certificate.confidence}
         return Description(
@@ -197,7 +197,7 @@ class Sketch:
         width = getattr(self.mean.kernel, "width", None) if self.resolution is None else self.resolution
         text = f"{error_text(self.certificate)}, of the kernel density"
         if width is not None:
-            text += f" at bandwidth {width:.3g}"
+            text += f" at bandwidth {significant(width)}"
         return text if self.resolution is None else f"{text}; at most {percent(self.tol)} at all larger bandwidths"
 
     def _weights(self) -> str:

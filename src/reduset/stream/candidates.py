@@ -209,7 +209,9 @@ class CandidateAtoms:
         sample : a uniform sample of these
         """
         kappa = self.kernel.product_sums(rows, weights, self.points)
-        tested = rows[_rows_by_weight(weights, self._tested_rows(len(rows)), rng)]
+        # more tested rows find rarer changes, and many candidates make each expensive
+        count = max(MIN_TESTED, min(len(rows) // 2, MAX_TESTED, TEST_COST // len(self.points) ** 2))
+        tested = rows[_rows_by_weight(weights, count, rng)]
         now = replace(self, kappa=self.kappa + kappa, drift=self.drift.updated(*self._missed_energy(tested)))
         worth = LOSS_RATIO * self.loss
         added: Indices = np.empty(0, np.int64)
@@ -235,10 +237,6 @@ class CandidateAtoms:
         product = self.kernel.product(points.shape[1])
         index, distance = nearest(rows, points, self.kernel.frame(rows, product), product.profile.ranking)
         return assignments.moved(self.kernel, points.shape[1], index, distance, len(points))
-
-    def _tested_rows(self, count: int) -> int:
-        """How many of ``count`` rows are tested: more find rarer changes, and many candidates make each expensive."""
-        return max(MIN_TESTED, min(count // 2, MAX_TESTED, TEST_COST // len(self.points) ** 2))
 
     def _missed_energy(self, rows: Floats) -> tuple[float, float]:
         """‖f − P f‖² for the mean f of the distribution that the rows were drawn from, and its standard error.

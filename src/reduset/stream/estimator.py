@@ -167,7 +167,8 @@ class StreamCompressor(BaseEstimator):
             )
         sample_weight = table_weights(X) if sample_weight is None else sample_weight
         chunk = framed(X)
-        if empty and _is_empty(chunk):
+        shape = getattr(chunk, "shape", None)  # sparse matrices have one, and no length
+        if empty and (shape[0] == 0 if shape else shape is None and isinstance(chunk, Sized) and len(chunk) == 0):
             return self
         points = _rows.points(chunk)
         columns = _names(chunk)
@@ -301,11 +302,6 @@ def _names(chunk: PointsLike) -> list[str] | None:
     columns = getattr(chunk, "columns", None)
     names = None if columns is None else list(columns)
     return names if names is not None and all(isinstance(name, str) for name in names) else None
-
-
-def _is_empty(chunk: PointsLike) -> bool:
-    shape = getattr(chunk, "shape", None)  # sparse matrices have one, and no length
-    return bool(shape[0] == 0) if shape else shape is None and isinstance(chunk, Sized) and len(chunk) == 0
 
 
 def _known(stream: StreamCompressor) -> list[str] | None:

@@ -1,4 +1,6 @@
-"""The weightings: rules that compute the weights of given atoms. `WEIGHTINGS` is their registry.
+"""The weightings, such as free weights, a fixed sum, or the simplex: rules that compute the weights of given atoms.
+
+`WEIGHTINGS` is their registry.
 
 Let K be the Gram matrix of the atoms, κ their inner products with f, and the mass Σw the sum of the weights of f.
 

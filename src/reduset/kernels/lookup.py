@@ -1,4 +1,4 @@
-"""The classes of kernels by name, and kernels from arguments and files. `reduset.kernels` lists the classes."""
+"""Kernels from arguments and files: classes found by name. The registry of the classes is `kernels/__init__.py`."""
 
 from __future__ import annotations
 
