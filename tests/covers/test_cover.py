@@ -38,8 +38,8 @@ def test_rows_are_chosen_farthest_first_from_the_one_nearest_to_the_mean(rows):
     assert found.counts.sum() == 600
 
 
-def test_a_radius_is_kept_by_no_more_rows_than_it_takes(rows):
-    found = cover(rows, radius=2.0)
+def test_a_radius_ends_the_selection(rows):
+    found = cover(rows, 600, radius=2.0)
     assert found.radius <= 2.0
     assert cover(rows, found.size - 1).radius > 2.0
     assert cover(rows, 5, radius=2.0).size == 5
@@ -77,8 +77,9 @@ def test_groups_are_rows_that_are_nearly_the_same():
     found = cover(near, radius=0.05)
     assert found.size == 20
     groups = found.groups()
-    assert sorted(len(group) for group in groups) == [5] * 10
-    assert all(len(np.unique(group // 5)) == 1 for group in groups)
+    assert [len(group.rows) for group in groups] == [4] * 10
+    assert all(set(group.rows // 5) == {group.kept // 5} for group in groups)
+    assert all((np.diff(group.distances) >= 0).all() and group.distances[-1] <= 0.05 for group in groups)
     assert found.groups(0.0) == []
 
 
@@ -113,7 +114,7 @@ def test_the_radius_of_a_choice_asks_for_that_choice(metric):
     for seed in range(12):
         rows = np.random.default_rng(seed).normal(size=(120, 5))
         found = cover(rows, 17, metric=metric)
-        assert cover(rows, radius=found.radius, metric=metric).size <= 17
+        assert cover(rows, 120, radius=found.radius, metric=metric).size <= 17
 
 
 def test_small_numbers_beside_a_large_one_are_told_apart():
@@ -183,7 +184,7 @@ def test_owners_are_left_out_where_nobody_asks(rows):
 def test_rows_that_are_all_the_same_are_one():
     found = cover(np.ones((50, 4)), 10)
     assert (found.size, found.radius) == (1, 0.0)
-    assert len(found.groups()[0]) == 50
+    assert len(found.groups()[0].rows) == 49
 
 
 def test_progress_is_told(rows):

@@ -262,7 +262,7 @@ class HostNearRows(NearRows):
         """Pairs of positions that may be within the radius."""
         if tiles is not None:
             points = self.coordinates[queries]
-            for one, other in _candidates(points, *tiles, self.limit, np.zeros(len(points), np.bool_)):
+            for one, other in _candidates(points, tiles[0], tiles[1], tiles[2], self.limit, np.zeros(len(points), np.bool_)):
                 yield queries[one], targets[other]
             return
         for a, b in blocks(len(targets), CHUNK):

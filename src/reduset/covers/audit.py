@@ -1,8 +1,8 @@
 """audit: how well a list of kept rows covers the data, whoever made it.
 
 The covering radius is exact: the nearest kept row of every row is found among all of them, and close decisions are made in double
-precision. No cover of as many rows can have less than half of the farthest-first radius (Gonzalez 1985: m + 1 rows that are at least
-r apart need more than m balls of radius r/2). On the unit sphere, which the cosine distance uses, the factor is four.
+precision. No cover of as many rows can have less than half of the farthest-first radius. The reason is that m + 1 rows that are at
+least r apart need more than m balls of radius r/2 (Gonzalez 1985). For the cosine distance the factor is four.
 """
 
 from __future__ import annotations

@@ -61,8 +61,8 @@ def cover(
     metric : "euclidean" or "cosine" (1 − cos)
     keep : "first", "last", "medoid" or (n,) array of priorities, for ``radius`` alone
         Which of several near rows is kept: the first or last one, the one with the most rows within the radius, or the one of the
-        highest priority, such as a quality score. Among equal priorities the first row is kept. The default is "first". If fewer than
-        one row in a hundred is kept, the default is farthest-first selection, which is faster there.
+        highest priority, such as a quality score. Among equal priorities the first row is kept. The default is "first"; if fewer
+        than one row in a hundred is kept, it is farthest-first selection, which is faster there.
     start : (s,) row numbers or (s, d) points, optional
         Existing centres, to which the chosen rows are added. Default: farthest-first selection begins with the row nearest to the
         mean.
@@ -103,8 +103,8 @@ def cover(
             require_directions(rows)
     display = Progress(progress)
     try:
-        if size is None and (priority is not None or _keeps_many(rows, cosine, squared(radius, cosine))):
-            return _net(rows, cosine, float(radius), "first" if priority is None else priority, start, assignments, display)
+        if size is None and radius is not None and (priority is not None or _keeps_many(rows, cosine, squared(radius, cosine))):
+            return _net(rows, cosine, radius, "first" if priority is None else priority, start, assignments, display)
         return _farthest_first(rows, cosine, limit, radius, start, assignments, display)
     finally:
         display.close()
@@ -142,7 +142,7 @@ def _keeps_many(rows: Any, cosine: bool, squared_radius: float) -> bool:
 def _net(rows: Any, cosine: bool, radius: float, keep: Any, start: Any, assignments: bool, display: Progress) -> Cover:
     n, points = rows.count, None
     store = held(rows)
-    given = np.empty(0, np.int64) if start is None else _start(rows, cosine, start)
+    given: Any = np.empty(0, np.int64) if start is None else _start(rows, cosine, start)
     fixed = given
     if given.ndim == 2:
         points, fixed = given, n + np.arange(len(given))

@@ -42,7 +42,7 @@ def net_of(search: NearRows, order: Indices, start: Indices, report: Report | No
 
 
 def nearest_within(search: NearRows, rows: Indices, centres: Indices, report: Report | None = None) -> tuple[Indices, Array]:
-    """For each row the first of the nearest centres, as a position, and its squared distance. Each has a centre within the radius."""
+    """For each row, which has a centre within the radius, the first of its nearest centres and the squared distance."""
     nearest, squares = np.empty(len(rows), np.int64), np.empty(len(rows))
     position = np.full(search.store.count, -1, np.int64)
     position[centres] = np.arange(len(centres))

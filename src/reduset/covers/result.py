@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from reduset import _archive, _validate
+from reduset import _archive
 from reduset._archive import fields as f
 from reduset._describe import Description, Row
 from reduset._engine import to_numpy
@@ -69,8 +69,8 @@ class Cover:
     Attributes
     ----------
     indices : (m,) array
-        Row numbers in order of selection. With ``method="farthest-first"``, each row is the farthest from all earlier ones, so every
-        prefix is the cover of its size. With ``method="net"``, the order is that of the priorities.
+        Row numbers in order of selection. With ``method="farthest-first"``, each row is the farthest from all earlier ones, so
+        every prefix is the cover of its size. With ``method="net"``, the order is that of the priorities.
     distances : (m,) array
         Distance of each row to the earlier ones when it was selected; the first is infinite. NaN for a net.
     radius : float
@@ -178,6 +178,8 @@ class Cover:
 
     def update(self, data: Any, keep: Any = None, progress: ProgressLike = False) -> Cover:
         """The cover with more rows: all centres stay, and of the new rows those are kept that are near no centre.
+
+        The rows of this cover keep their assignments, although a new centre may be nearer.
 
         Parameters
         ----------

@@ -193,7 +193,7 @@ def _lists(path: str, name: str, column: Any, arrow: Any) -> NDArray[Any]:
 
 def radius_of(radius: Any) -> float:
     """The checked radius."""
-    if isinstance(radius, bool) or not isinstance(radius, Real) or not (np.isfinite(float(radius)) and radius >= 0):
+    if isinstance(radius, bool) or not isinstance(radius, Real) or not 0 <= float(radius) < np.inf:
         raise ValueError(f"radius must be a finite distance of at least 0, got {radius!r}")
     return float(radius)
 

@@ -145,7 +145,8 @@ class DeviceNearRows(NearRows):
                 chosen = self._near_targets(part, every)
                 for c, e in blocks(len(chosen), TARGETS):
                     for found in self._possible(part, chosen[c:e]):
-                        yield tuple(column.get() for column in found)  # type: ignore[misc]
+                        one, other, squares = (column.get() for column in found)
+                        yield one, other, squares
 
     def _resolve(self, positions: Indices) -> Indices:
         if not len(positions):

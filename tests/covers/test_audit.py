@@ -1,0 +1,75 @@
+"""Audits of lists of kept rows against the definition, and what is wrong with a list."""
+
+import numpy as np
+import pytest
+
+from reduset import cover
+from reduset.covers import audit
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return np.random.default_rng(0).normal(size=(900, 7)).astype(np.float32)
+
+
+def distances(rows, kept, metric):
+    exact = rows.astype(float)
+    if metric == "cosine":
+        exact /= np.linalg.norm(exact, axis=1)[:, None]
+    squares = ((exact[:, None] - exact[kept]) ** 2).sum(axis=-1)
+    return squares / 2 if metric == "cosine" else np.sqrt(squares)
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+def test_an_audit_is_the_definition(rows, metric):
+    kept = np.random.default_rng(1).choice(900, 40, replace=False)
+    limit = 1.5 if metric == "euclidean" else 0.2
+    found = audit(rows, kept, limit, metric=metric)
+    gaps = distances(rows, kept, metric)
+    np.testing.assert_allclose(found.distances, gaps.min(axis=1), atol=1e-12)
+    assert found.radius == pytest.approx(gaps.min(axis=1).max(), rel=1e-12)
+    assert set(found.uncovered.tolist()) == set(np.flatnonzero(gaps.min(axis=1) > limit).tolist())
+    assert (np.diff(found.distances[found.uncovered]) <= 0).all()
+    inside = np.triu(gaps[kept] <= limit, 1)
+    assert len(found.close.first) == inside.sum()
+    assert found.worst(3).tolist() == np.argsort(-found.distances, kind="stable")[:3].tolist()
+    assert found.farthest_first == pytest.approx(cover(rows, 40, metric=metric).radius)
+    assert found.factor >= 1
+    assert f"{found.radius:.4g}" in str(found)
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+def test_no_list_beats_the_lower_bound(rows, metric):
+    for seed in range(20):
+        kept = np.random.default_rng(seed).choice(900, 12, replace=False)
+        found = audit(rows, kept, metric=metric, rng=seed)
+        assert found.radius >= found.best
+        assert found.close is None
+        assert found.uncovered.size == 0
+
+
+def test_a_cover_is_audited_like_a_list(rows):
+    found = cover(rows, 30)
+    assert found.audit().radius == pytest.approx(found.radius, rel=1e-12)
+    mask = np.zeros(900, bool)
+    mask[found.indices] = True
+    assert audit(rows, mask).radius == found.audit().radius
+    every = audit(rows, np.arange(900), 0.0)
+    assert (every.radius, every.factor, len(every.close.first)) == (0.0, 1.0, 0)
+
+
+@pytest.mark.parametrize(
+    ("keep", "message"),
+    [
+        ([0, 900], "row numbers from 0 to 899, got 900"),
+        ([-1], "got -1"),
+        ([3, 4, 3], "row 3 2 times"),
+        ([], "keep must hold row numbers"),
+        ([0.5], "keep must hold row numbers"),
+    ],
+)
+def test_wrong_lists_are_named(rows, keep, message):
+    with pytest.raises(ValueError, match=message):
+        audit(rows, keep)
+    with pytest.raises(ValueError, match="radius must be a finite distance"):
+        audit(rows, [0], -1.0)
