@@ -8,6 +8,7 @@ from pyarrow import csv, parquet
 
 from cli_processes import in_this_process
 from reduset import cover
+from reduset.covers import audit
 
 
 @pytest.fixture
@@ -73,3 +74,28 @@ def test_what_cannot_be_done_is_said_in_one_line(tmp_path, data, options, messag
     assert message in said.stderr
     assert said.stderr.count("\n") == 1
     assert not (tmp_path / "keep.parquet").exists()
+
+
+def test_priorities_come_by_name_or_from_a_file(tmp_path):
+    rows = np.repeat(np.random.default_rng(1).normal(size=(50, 4)), 2, axis=0)
+    np.save(tmp_path / "e.npy", rows)
+    (tmp_path / "scores.csv").write_text("score\n" + "\n".join(["1", "2"] * 50) + "\n")
+    for keep, kept in (("first", 0), ("last", 1), ("scores.csv", 1)):
+        in_this_process("cover", "e.npy", "--radius", 0.1, "--keep", keep, "-o", "keep.csv", folder=tmp_path)
+        assert set(csv.read_csv(tmp_path / "keep.csv")["row"].to_numpy() % 2) == {kept}
+    said = in_this_process("cover", "e.npy", "--radius", 0.1, "--keep", "best", "-o", "keep.csv", folder=tmp_path, code=2)
+    assert "keep must be one of" in said.stderr
+
+
+def test_a_list_of_kept_rows_is_audited(tmp_path, data):
+    in_this_process("cover", "e.npy", "--size", 20, "-o", "keep.parquet", folder=tmp_path)
+    said = in_this_process("audit", "e.npy", "keep.parquet", "--radius", 3.0, "-o", "distances.csv", "--json", folder=tmp_path)
+    facts, found = json.loads(said.stdout), audit(data, cover(data, 20).indices, 3.0)
+    assert facts["radius"] == pytest.approx(found.radius)
+    assert facts["uncovered"] == len(found.uncovered)
+    table = csv.read_csv(tmp_path / "distances.csv")
+    np.testing.assert_allclose(table["distance"].to_numpy(), found.distances)
+    np.testing.assert_array_equal(table["assignment"].to_numpy(), found.kept[found.assignments])
+    (tmp_path / "wrong.csv").write_text("row\n3\n3\n")
+    said = in_this_process("audit", "e.npy", "wrong.csv", folder=tmp_path, code=2)
+    assert "keep must hold each row once, got row 3 2 times" in said.stderr

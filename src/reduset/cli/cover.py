@@ -28,6 +28,14 @@ class CoverCommand(o.Threaded, o.Writing):
     size: o.Size = None
     radius: float | None = None
     metric: str = "euclidean"
+    keep: Annotated[
+        str | None,
+        typer.Option(
+            "--keep",
+            help="With --radius alone, which of several near rows is kept: first, last, medoid (the one with most rows within the "
+            "radius), or a file with one priority for each row.",
+        ),
+    ] = None
     start: Annotated[
         Path | None,
         typer.Option("--start", help="A file of this command: rows are added to its rows, which are not written again."),
@@ -49,13 +57,14 @@ class CoverCommand(o.Threaded, o.Writing):
         _validate.one_of(self.metric, "--metric", METRICS)
         inputs = [self.data, *([] if self.start is None else [self.start])]
         written = targets.check_all((self.output, targets.rows(), inputs), (self.assignments, targets.rows(), inputs))
-        start = None if self.start is None else self._rows_before(self.start)
+        start = None if self.start is None else rows_of(self.start, "--start")
         with messages.progress(self.silent) as shown:
             chosen = cover(
                 self.data,
                 self.size,
                 radius=self.radius,
                 metric=self.metric,
+                keep=self._priorities(),
                 start=start,
                 column=self.column,
                 progress=shown,
@@ -71,11 +80,21 @@ class CoverCommand(o.Threaded, o.Writing):
         messages.answer(self, facts, str(chosen), *messages.ending([], written))
         return DONE
 
-    def _rows_before(self, path: Path) -> Any:
-        """Row numbers in a file of this command."""
+    def _priorities(self) -> Any:
+        """An order by name, or the numbers of a file."""
+        from reduset.covers import ORDERS
         from reduset.io import read
 
-        rows = read(str(path), columns=[ROW]).values[:, 0]
-        if (rows % 1 != 0).any():
-            raise ValueError(f"--start must hold whole row numbers, got {rows[rows % 1 != 0][0]:g} in {path}")
-        return rows.astype("int64")
+        if self.keep is None or self.keep in ORDERS or not Path(self.keep).exists():
+            return self.keep
+        return read(self.keep).values[:, -1]
+
+
+def rows_of(path: Path, option: str) -> Any:
+    """The row numbers in a file of `reduset cover`."""
+    from reduset.io import read
+
+    rows = read(str(path), columns=[ROW]).values[:, 0]
+    if (rows % 1 != 0).any():
+        raise ValueError(f"{option} must hold whole row numbers, got {rows[rows % 1 != 0][0]:g} in {path}")
+    return rows.astype("int64")

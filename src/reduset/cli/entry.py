@@ -21,7 +21,7 @@ import typer
 from reduset.cli import messages
 
 # isort: off
-from reduset.cli import sketch, compress, cover, cohort, study, segment, models, distance, drift, watch, demo  # noqa: F401
+from reduset.cli import sketch, compress, cover, audit, cohort, study, segment, models, distance, drift, watch, demo  # noqa: F401
 
 # isort: on
 from reduset.cli.app import DONE, INTERRUPTED, INVALID, Usage, app

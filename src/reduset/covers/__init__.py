@@ -6,7 +6,7 @@ May import: `io`, `_validate`, `_engine`.
 """
 
 from reduset.covers.audit import Audit, audit
-from reduset.covers.covering import METRICS, cover
+from reduset.covers.covering import METRICS, ORDERS, cover
 from reduset.covers.result import Component, Cover, Group, Pairs
 
 __all__ = ["Audit", "Component", "Cover", "Group", "Pairs", "audit", "cover"]

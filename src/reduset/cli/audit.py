@@ -1,0 +1,54 @@
+"""`reduset audit`: measure how well a list of kept rows covers the data, and write the rows that are not covered."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from reduset.cli import messages, targets
+from reduset.cli import options as o
+from reduset.cli.app import DONE, command
+from reduset.cli.cover import ROW, rows_of
+
+
+@command("embeddings.npy keep.parquet --radius 0.02 --metric cosine -o distances.parquet", "reduset.covers:audit")
+class AuditCommand(o.Threaded, o.Writing):
+    """Measure how well some kept rows cover the data: the exact covering radius, and comparisons with other choices."""
+
+    data: Annotated[Path, typer.Argument(help="Rows: .npy (memory-mapped), a table, or a folder.")]
+    keep: Annotated[Path, typer.Argument(help="A table with the kept rows in a column `row`, as written by `reduset cover`.")]
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Table of all rows: nearest kept row, distance (.parquet, .feather, .csv, .tsv)."),
+    ] = None
+    radius: float | None = None
+    metric: str = "euclidean"
+    column: str | None = None
+    seed: o.Seed = 0
+
+    def run(self) -> int:
+        """Run it; the exit code."""
+        import numpy as np
+
+        from reduset import _archive, _validate
+        from reduset.covers import METRICS, audit
+
+        _validate.one_of(self.metric, "--metric", METRICS)
+        written = targets.check_all((self.output, targets.rows(), [self.data, self.keep]))
+        with messages.progress(self.silent) as shown:
+            found = audit(
+                self.data,
+                rows_of(self.keep, "KEEP"),
+                self.radius,
+                metric=self.metric,
+                column=self.column,
+                rng=self.seed,
+                progress=shown,
+            )
+        with _archive.together():
+            nearest = found.kept[found.assignments]
+            targets.write_columns(self.output, {ROW: np.arange(len(nearest)), "assignment": nearest, "distance": found.distances})
+        messages.answer(self, found.describe().facts() | {"written": written}, str(found), *messages.ending([], written))
+        return DONE
