@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from reduset import cover
-from reduset._engine import HostRows, NearRows
+from reduset._engine import HostRows, near_rows
 from reduset.covers import Cover
 
 
@@ -52,7 +52,7 @@ def test_a_net_is_that_of_the_definition(kind, metric, by_products):
         gaps = gaps_of(rows, metric)
         radius = float(np.quantile(gaps, rng.choice([0.0, 0.002, 0.05, 0.6])))
         squared = 2 * radius if metric == "cosine" else radius**2
-        search = NearRows.of(HostRows(rows), metric == "cosine", squared)
+        search = near_rows(HostRows(rows), metric == "cosine", squared)
         search._by_products = by_products
         order = rng.permutation(len(rows))
         squares = gaps * 2 if metric == "cosine" else gaps**2

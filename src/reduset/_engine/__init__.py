@@ -21,7 +21,7 @@ nearest              nearest atom of each point and distance; also `nearest_by_b
 assigned_distances   distance of each point to its assigned centre                        (n,)             n·d
 FarthestFirst        the farthest-first traversal (k-centre), which can be continued      (m,) rows, radii n·m·d at worst
 LazyCover            the same for long rows, `HostRows` or `DeviceRows`, by products      (m,) rows, radii n·m·d at worst
-NearRows             rows within a radius: the net of a list of rows, and all pairs       rows; pairs      n²·d/2 at worst
+near_rows            `NearRows`, rows within a radius: the net of a list, and all pairs     rows; pairs      n²·d/2 at worst
 shadow_centres       a greedy cover by balls, in the order of the rows                    rows, (n,)       n·m·d at worst
 rows_not_among       the rows that differ from all given points                           rows             n·(d + log m)
 cluster_sums         Σ w and Σ w (x − c) over the points nearest to each centre c         (m,), (m, d)     as `nearest`
@@ -101,7 +101,7 @@ if TYPE_CHECKING:
     from reduset._engine.factor import Pursuit, cholesky_dropping, order_by_energy, pivot_floor
     from reduset._engine.farthest import FarthestFirst
     from reduset._engine.fourier import fourier_sums
-    from reduset._engine.host_rows import FetchedRows, HostRows, rows_in_place
+    from reduset._engine.host_rows import FetchedRows, HostRows, near_rows, rows_in_place
     from reduset._engine.k_means import LabelSums, cluster_sums, draw_seeds
     from reduset._engine.kernel_blocks import (
         KernelMaps,
@@ -156,6 +156,7 @@ __all__ += [
     "cluster_sums",
     "column_of",
     "device_of",
+    "near_rows",
     "random_rows",
     "rows_in_place",
     "rows_of",
@@ -194,7 +195,7 @@ _HOMES = {
     "factor": "Pursuit cholesky_dropping order_by_energy pivot_floor",
     "farthest": "FarthestFirst",
     "fourier": "fourier_sums",
-    "host_rows": "FetchedRows HostRows rows_in_place",
+    "host_rows": "FetchedRows HostRows near_rows rows_in_place",
     "k_means": "LabelSums cluster_sums draw_seeds",
     "kernel_blocks": "KernelMaps UseGram columnwise_gram distance_histograms distance_nodes gram_blocks product_matrix",
     "lazy_cover": "LazyCover defining to_numpy",

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from reduset._engine.compiled import compiled, inner
 from reduset._engine.cuda.arrays import on_device
 from reduset._engine.lazy_cover import LazyCover, RowStore, update_bounds_by_products
+from reduset._engine.near_rows import HostNearRows, NearRows
 from reduset._engine.passes import LOADED_ENTRIES, BlockRows, SelectedRows
 from reduset._engine.profile import Frame
 from reduset._engine.threads import blocks, run_all
@@ -32,6 +33,15 @@ def rows_in_place(points: Any, frame: Frame | None = None) -> RowStore:
     from reduset._engine.cuda.device_rows import DeviceRows
 
     return DeviceRows(points.values if frame is None else frame_coordinates(points.values, frame, np.float64))
+
+
+def near_rows(store: RowStore, cosine: bool, squared_radius: float) -> NearRows:
+    """The rows of a store, sorted for searches within a radius where they are."""
+    if store.arrays is np:
+        return HostNearRows(store, cosine, squared_radius)
+    from reduset._engine.cuda.near_rows import DeviceNearRows
+
+    return DeviceNearRows(store, cosine, squared_radius)
 
 
 class HostRows:

@@ -25,25 +25,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reduset._engine.arithmetic import FAST
-from reduset._engine.compiled import compiled, inner
+from reduset._engine.compiled import compiled
 from reduset._engine.lazy_cover import RowStore, defining
 from reduset._engine.leaves import leaf_order
+from reduset._engine.near_tiles import CANDIDATES, FAR, STEP, TILE, candidates, is_near, net_of_tiles, sample_search, tiles_of
 from reduset._engine.profile import Frame
 from reduset._engine.threads import blocks, run_all, single_threaded_blas
 from reduset._types import Array, Floats, Indices, Report
 
-TILE = 64  # rows that are compared with a row at once
-STEP = 8  # coordinates between two comparisons with the radius
 COORDINATES = 32  # principal coordinates, the length of the rest included
 BOXED = 8  # coordinates of boxes
 QUERIES = 256  # rows of a task of the search by coordinates
-CANDIDATES = 1 << 14  # pairs between two confirmations
 BASE = 1024  # rows of a net that are compared with each other at once
 CHUNK = 2048  # rows of a chunk of the search by products
 SAMPLED = 4096
 UNIT = 2.0**-24  # rounding of single precision
-FAR = np.float32(1e18)  # coordinate of missing rows of a tile
 # nanoseconds on one core: a step for one pair; a confirmed pair, and each of its columns; a product, and each of its columns
 STEP_TIME, PAIR_TIME, COLUMN_TIME, PRODUCT_TIME, TERM_TIME = 0.7, 60.0, 3.0, 1.5, 0.025
 
@@ -64,15 +60,6 @@ class NearRows(ABC):
     def __init__(self, store: RowStore, cosine: bool, squared_radius: float) -> None:
         self.store, self.cosine, self.squared_radius = store, cosine, float(squared_radius)
         self._prepare()
-
-    @staticmethod
-    def of(store: RowStore, cosine: bool, squared_radius: float) -> NearRows:
-        """The rows of a store, where they are."""
-        if store.arrays is np:
-            return HostNearRows(store, cosine, squared_radius)
-        from reduset._engine.cuda.near_rows import DeviceNearRows
-
-        return DeviceNearRows(store, cosine, squared_radius)
 
     @abstractmethod
     def _prepare(self) -> None:
@@ -187,7 +174,7 @@ class HostNearRows(NearRows):
         n, d = len(self.order), self.store.dimension
         rows = np.arange(0, n, max(1, n // SAMPLED))
         queries = self.coordinates[rows[:: max(1, len(rows) // 512)]]
-        steps, near = _sample_search(queries, _tiles(self.coordinates[rows]), self.limit)
+        steps, near = sample_search(queries, tiles_of(self.coordinates[rows]), self.limit)
         pairs = len(queries) * len(rows)
         near -= len(queries)  # each with itself
         by_coordinates = STEP_TIME * steps / pairs + (PAIR_TIME + COLUMN_TIME * d) * max(near, 0) / pairs
@@ -204,7 +191,7 @@ class HostNearRows(NearRows):
             _net_of_squares(squares, slack, exact, self.squared_radius, alive)
         else:
             points = self.coordinates[positions]
-            _net_of_tiles(points, _tiles(points), exact, self.limit, self.squared_radius, alive)
+            net_of_tiles(points, tiles_of(points), exact, self.limit, self.squared_radius, alive)
         return positions[alive]
 
     def _mark_near(self, queries: Indices, targets: Indices, near: NDArray[np.bool_]) -> None:
@@ -215,7 +202,7 @@ class HostNearRows(NearRows):
 
         def task(a: int, b: int) -> None:
             points, numbers = self.coordinates[queries[a:b]], self.order[queries[a:b]]
-            for one, other in _candidates(points, tiles, low, high, self.limit, near[a:b]):
+            for one, other in candidates(points, tiles, low, high, self.limit, near[a:b]):
                 squares = self._distances(numbers[one], self.order[targets[other]])
                 near[a + one[squares <= self.squared_radius]] = True
 
@@ -262,7 +249,7 @@ class HostNearRows(NearRows):
         """Pairs of positions that may be within the radius."""
         if tiles is not None:
             points = self.coordinates[queries]
-            for one, other in _candidates(points, tiles[0], tiles[1], tiles[2], self.limit, np.zeros(len(points), np.bool_)):
+            for one, other in candidates(points, tiles[0], tiles[1], tiles[2], self.limit, np.zeros(len(points), np.bool_)):
                 yield queries[one], targets[other]
             return
         for a, b in blocks(len(targets), CHUNK):
@@ -305,130 +292,10 @@ class HostNearRows(NearRows):
 
     def _boxed_tiles(self, targets: Indices) -> tuple[Floats, Floats, Floats]:
         """Tiles of the coordinates of sorted rows, and the boxes of these tiles."""
-        tiles = _tiles(self.coordinates[targets])
+        tiles = tiles_of(self.coordinates[targets])
         boxed = tiles[:, :BOXED]
         low = boxed.min(axis=2)
         return tiles, low, np.where(boxed == FAR, -FAR, boxed).max(axis=2)
-
-
-def _tiles(points: Floats) -> NDArray[np.float32]:
-    """(tiles, columns, TILE) coordinates by columns, tile by tile."""
-    n, width = points.shape
-    tiles = np.full((-(-n // TILE), width, TILE), FAR, np.float32)
-    full = n // TILE
-    tiles[:full] = points[: full * TILE].reshape(full, TILE, width).transpose(0, 2, 1)
-    if full < len(tiles):
-        tiles[full, :, : n - full * TILE] = points[full * TILE :].T
-    return tiles
-
-
-def _candidates(
-    points: Floats, tiles: Floats, low: Floats, high: Floats, limit: Any, near: NDArray[np.bool_]
-) -> Iterator[tuple[Indices, Indices]]:
-    """Pairs (point, number of the target) that may be near, some thousand at a time. ``near`` marks points that need no more."""
-    ones, others = np.empty(CANDIDATES, np.int64), np.empty(CANDIDATES, np.int64)
-    at = np.zeros(2, np.int64)  # tile and point where the search continues
-    while at[0] < len(tiles):
-        count = _search(points, tiles, low, high, limit, near, at, ones, others)
-        if count:
-            yield ones[:count].copy(), others[:count].copy()
-
-
-@compiled(fastmath=FAST)
-def _search(points, tiles, low, high, limit, near, at, ones, others):
-    sums = np.empty(TILE, np.float32)
-    box_low = low[0].copy()
-    box_high = low[0].copy()
-    boxed = low.shape[1]
-    for c in range(boxed):
-        box_low[c] = points[0, c]
-        box_high[c] = points[0, c]
-        for i in range(len(points)):
-            box_low[c] = min(box_low[c], points[i, c])
-            box_high[c] = max(box_high[c], points[i, c])
-    count = 0
-    for t in range(at[0], len(tiles)):
-        gap = np.float32(0)
-        for c in range(boxed):
-            g = max(max(low[t, c] - box_high[c], box_low[c] - high[t, c]), np.float32(0))
-            gap += g * g
-        first = at[1]
-        at[1] = np.int64(0)
-        if gap > limit:
-            continue
-        tile = tiles[t]
-        for i in range(first, len(points)):
-            if near[i]:
-                continue
-            point = points[i]
-            gap = np.float32(0)
-            for c in range(boxed):
-                g = max(max(low[t, c] - point[c], point[c] - high[t, c]), np.float32(0))
-                gap += g * g
-            if gap > limit:
-                continue
-            if count + TILE > len(ones):
-                at[0] = t
-                at[1] = i
-                return count
-            if _add_steps(tile, point, limit, sums) > limit:
-                continue
-            for k in range(TILE):
-                if sums[k] <= limit:
-                    ones[count] = i
-                    others[count] = t * TILE + k
-                    count += 1
-    at[0] = len(tiles)
-    return count
-
-
-@inner(fastmath=FAST)
-def _add_steps(tile, point, limit, sums):
-    """Add squared differences, some coordinates at a time, until all sums are above the limit; return the least sum."""
-    for k in range(TILE):
-        sums[k] = np.float32(0)
-    least = np.float32(0)
-    for c in range(0, len(tile), STEP):
-        least = _add_step(tile, c, point, sums)
-        if least > limit:
-            break
-    return least
-
-
-@inner(fastmath=FAST)
-def _add_step(tile, c, point, sums):
-    a, b, e, f = tile[c], tile[c + 1], tile[c + 2], tile[c + 3]
-    g, h, m, n = tile[c + 4], tile[c + 5], tile[c + 6], tile[c + 7]
-    p0, p1, p2, p3 = point[c], point[c + 1], point[c + 2], point[c + 3]
-    p4, p5, p6, p7 = point[c + 4], point[c + 5], point[c + 6], point[c + 7]
-    for k in range(TILE):
-        u0, u1, u2, u3 = a[k] - p0, b[k] - p1, e[k] - p2, f[k] - p3
-        u4, u5, u6, u7 = g[k] - p4, h[k] - p5, m[k] - p6, n[k] - p7
-        sums[k] += ((u0 * u0 + u1 * u1) + (u2 * u2 + u3 * u3)) + ((u4 * u4 + u5 * u5) + (u6 * u6 + u7 * u7))
-    least = sums[0]
-    for k in range(TILE):
-        least = min(least, sums[k])
-    return least
-
-
-@compiled(fastmath=FAST)
-def _sample_search(points, tiles, limit):
-    """The number of steps for each pair, added up, and the number of pairs that may be near."""
-    sums = np.empty(TILE, np.float32)
-    steps = 0
-    near = 0
-    for t in range(len(tiles)):
-        for i in range(len(points)):
-            for k in range(TILE):
-                sums[k] = np.float32(0)
-            for c in range(0, tiles.shape[1], STEP):
-                steps += TILE
-                least = _add_step(tiles[t], c, points[i], sums)
-                if least > limit:
-                    break
-            for k in range(TILE):
-                near += least <= limit and sums[k] <= limit
-    return steps, near
 
 
 @compiled()
@@ -441,32 +308,6 @@ def _add_squares(one, other, squares):
         squares[i] = total
 
 
-@inner()
-def _is_near(one, other, squared_radius):
-    total = 0.0
-    for j in range(len(one)):
-        u = one[j] - other[j]
-        total += u * u
-        if total > squared_radius:
-            return False
-    return True
-
-
-@compiled(fastmath=FAST)
-def _net_of_tiles(points, tiles, exact, limit, squared_radius, alive):
-    sums = np.empty(TILE, np.float32)
-    for i in range(len(points)):
-        if not alive[i]:
-            continue
-        for t in range(i // TILE, len(tiles)):
-            if _add_steps(tiles[t], points[i], limit, sums) > limit:
-                continue
-            for k in range(TILE):
-                j = t * TILE + k
-                if j > i and j < len(points) and sums[k] <= limit and alive[j] and _is_near(exact[i], exact[j], squared_radius):
-                    alive[j] = False
-
-
 @compiled()
 def _net_of_squares(squares, slack, exact, squared_radius, alive):
     for i in range(len(squares)):
@@ -475,7 +316,7 @@ def _net_of_squares(squares, slack, exact, squared_radius, alive):
         for j in range(i + 1, len(squares)):
             if squares[i, j] > squared_radius + slack or not alive[j]:
                 continue
-            if squares[i, j] <= squared_radius - slack or _is_near(exact[i], exact[j], squared_radius):
+            if squares[i, j] <= squared_radius - slack or is_near(exact[i], exact[j], squared_radius):
                 alive[j] = False
 
 

@@ -5,8 +5,10 @@ They suit embeddings and other wide rows by the million. Rows may be in memory, 
 May import: `io`, `_validate`, `_engine`.
 """
 
-from reduset.covers.audit import Audit, audit
-from reduset.covers.covering import METRICS, ORDERS, cover
-from reduset.covers.result import Component, Cover, Group, Pairs
+from reduset.covers.auditing import Audit, audit
+from reduset.covers.covering import cover
+from reduset.covers.near import ORDERS, Pairs
+from reduset.covers.result import Component, Cover, Group
+from reduset.covers.rows import METRICS
 
 __all__ = ["Audit", "Component", "Cover", "Group", "Pairs", "audit", "cover"]

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from reduset._engine import NearRows, blocks, defining, to_numpy
+from reduset import _validate
+from reduset._engine import NearRows, blocks, defining, near_rows, to_numpy
 from reduset._types import Array, Indices, Report
 from reduset.covers.rows import squared
 
+ORDERS = ("first", "last", "medoid")
 BATCH = 1 << 18  # rows whose pairs are held at a time
 DIAMETER_ROWS = 2048
+
+
+class Pairs(NamedTuple):
+    """Row numbers of the pairs, the lower one first, and their distances."""
+
+    first: Indices
+    second: Indices
+    distances: Array
 
 
 class WithPoints:
@@ -57,6 +67,27 @@ def nearest_within(search: NearRows, rows: Indices, centres: Indices, report: Re
     return nearest, squares
 
 
+def priority_of(keep: Any, n: int, size: int | None) -> Any:
+    """The checked ``keep``."""
+    if keep is None:
+        return None
+    if size is not None:
+        raise ValueError("keep must not be given with size: farthest-first selection has its own order; give radius alone")
+    if isinstance(keep, str):
+        return _validate.one_of(keep, "keep", ORDERS)
+    priority = np.asarray(keep.get() if hasattr(keep, "get") else keep)
+    if priority.shape != (n,) or priority.dtype.kind not in "biuf":
+        raise ValueError(
+            f"keep must be one of {', '.join(map(repr, ORDERS))}, or hold one number for each of the {n:,} rows; got an array of "
+            f"{priority.dtype} with shape {priority.shape}"
+        )
+    if np.isnan(priority).any():
+        raise ValueError(
+            f"keep must not hold NaN, got one in row {int(np.isnan(priority).argmax())}; give such rows the lowest priority"
+        )
+    return priority.astype(np.float64)
+
+
 def priorities(search: NearRows, keep: Any, n: int) -> Indices:
     """The rows in order of their priority; the lowest row first among equal ones."""
     if isinstance(keep, str):
@@ -68,7 +99,7 @@ def priorities(search: NearRows, keep: Any, n: int) -> Indices:
 
 def pairs_within(rows: Any, radius: float, cosine: bool) -> tuple[Indices, Indices, Array]:
     """All pairs of rows within a radius, the lower row first, with their squared distances."""
-    search = NearRows.of(rows, cosine, squared(radius, cosine))
+    search = near_rows(rows, cosine, squared(radius, cosine))
     every = np.arange(rows.count)
     parts = []
     for a, b in blocks(rows.count, BATCH):

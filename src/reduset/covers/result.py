@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,13 +12,22 @@ from numpy.typing import NDArray
 from reduset import _archive
 from reduset._archive import fields as f
 from reduset._describe import Description, Row
-from reduset._engine import to_numpy
+from reduset._engine import near_rows, to_numpy
+from reduset._progress import Progress
 from reduset._types import Array, Indices, ProgressLike
-from reduset.covers.near import chains, diameter, pairs_within
-from reduset.covers.rows import in_metric, joined, open_rows, radius_of
-
-if TYPE_CHECKING:
-    from reduset.covers.audit import Audit
+from reduset.covers.auditing import Audit, audit
+from reduset.covers.near import (
+    Pairs,
+    WithPoints,
+    chains,
+    diameter,
+    nearest_within,
+    net_of,
+    pairs_within,
+    priorities,
+    priority_of,
+)
+from reduset.covers.rows import held, in_metric, joined, open_rows, radius_of, require_directions, squared, start_of
 
 FARTHEST, NET = "farthest-first", "net"
 FILE = _archive.Kind(
@@ -52,14 +61,6 @@ class Component(NamedTuple):
 
     rows: Indices
     diameter: float
-
-
-class Pairs(NamedTuple):
-    """Row numbers of the pairs, the lower one first, and their distances."""
-
-    first: Indices
-    second: Indices
-    distances: Array
 
 
 @dataclass(frozen=True)
@@ -186,20 +187,19 @@ class Cover:
         data : the new rows; they are numbered after the rows of this cover
         keep : which of several near new rows is kept, as for `cover`; the default is "first"
         """
-        from reduset.covers.covering import cover
-
         if self.method != NET:
             raise ValueError("update needs a cover of a radius; pass start= to cover() for more farthest-first rows")
         n = len(self.assignments)
-        new = cover(
-            data,
-            radius=self.spacing,
-            metric=self.metric,
-            keep="first" if keep is None else keep,
-            start=self.points,
-            progress=progress,
-        )
-        rows = None if self.rows is None or new.rows is None else joined(self.rows, new.rows)
+        rows = open_rows(data)
+        if self._cosine:
+            require_directions(rows)
+        priority = priority_of("first" if keep is None else keep, rows.count, None)
+        display = Progress(progress)
+        try:
+            new = net_cover(rows, self._cosine, self.spacing, priority, self.points, True, display)
+        finally:
+            display.close()
+        both = None if self.rows is None else joined(self.rows, new.rows)
         return replace(
             self,
             indices=np.concatenate([self.indices, n + new.indices]),
@@ -207,14 +207,12 @@ class Cover:
             radius=max(self.radius, new.radius),
             assignments=np.concatenate([self.assignments, new.assignments]),
             assignment_distances=np.concatenate([self.assignment_distances, new.assignment_distances]),
-            rows=rows,
-            added=self.added if rows is not None else np.concatenate([self.points, new.points[len(self.points) :]]),
+            rows=both,
+            added=self.added if both is not None else np.concatenate([self.points, new.points[len(self.points) :]]),
         )
 
     def audit(self, data: Any = None, radius: float | None = None, **options: Any) -> Audit:
         """Measure this cover like any list of rows (`audit`); ``data`` is needed only if the cover was loaded from a file."""
-        from reduset.covers.audit import audit
-
         rows = self._data(data)
         return audit(rows if data is None else data, self.indices, radius, metric=self.metric, **options)
 
@@ -262,3 +260,39 @@ class Cover:
 
     def __str__(self) -> str:
         return str(self.describe())
+
+
+def net_cover(rows: Any, cosine: bool, radius: float, keep: Any, start: Any, assignments: bool, display: Progress) -> Cover:
+    """The net of the rows, with the nearest centre of every row."""
+    n, points = rows.count, None
+    store = held(rows)
+    given: Any = np.empty(0, np.int64) if start is None else start_of(rows, cosine, start)
+    fixed = given
+    if given.ndim == 2:
+        points, fixed = given, n + np.arange(len(given))
+        store = WithPoints(store, given)
+    search = near_rows(store, cosine, squared(radius, cosine))
+    kept = net_of(search, priorities(search, keep, n), fixed, display.stage("choosing"))
+    centres = np.concatenate([fixed, kept])
+    nearest, distances, covering = np.full(n, -1, np.int64), np.full(n, np.inf), radius
+    if assignments:
+        own = np.zeros(store.count, bool)
+        own[centres] = True
+        nearest[centres[centres < n]], distances[centres[centres < n]] = np.flatnonzero(centres < n), 0.0
+        dropped = np.flatnonzero(~own[:n])
+        nearest[dropped], squares = nearest_within(search, dropped, centres, display.stage("nearest"))
+        distances[dropped] = in_metric(np.sqrt(squares), cosine)
+        covering = float(distances.max())
+    return Cover(
+        indices=kept,
+        distances=np.full(len(kept), np.nan),
+        radius=covering,
+        spacing=radius,
+        assignments=nearest,
+        assignment_distances=distances,
+        start=given if points is None else np.full(len(points), -1, np.int64),
+        metric="cosine" if cosine else "euclidean",
+        method=NET,
+        rows=rows,
+        added=points,
+    )

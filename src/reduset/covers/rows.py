@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from numbers import Real
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reduset import _validate
-from reduset._engine import DevicePoints, DeviceRows, FetchedRows, HostRows, blocks, in_blocks, on_device, rows_in_place, to_numpy
+from reduset._engine import (
+    DevicePoints,
+    DeviceRows,
+    FetchedRows,
+    HostRows,
+    LazyCover,
+    blocks,
+    defining,
+    in_blocks,
+    on_device,
+    rows_in_place,
+    to_numpy,
+)
 from reduset.data import has_paths, opened
 from reduset.io import FileError, listed, mapped_array, need
 
+METRICS = ("euclidean", "cosine")
+BLOCK_ROWS = 1 << 16
+MIN_NORM = 1e-15  # rows with a smaller largest entry have no direction in single precision
 TABLES = (".parquet", ".feather", ".arrow")
 BLOCK_VALUES = 1 << 26  # values checked at a time
 MAX_RADIUS, MAX_ULPS = 1e150, 8
@@ -158,12 +174,9 @@ def _naming_unreadable(path: str) -> Iterator[None]:
 
 def _columns_of_lists(schema: Any) -> list[str]:
     types = need("reading tables", "pyarrow", "tables").types
-    return [field.name for field in schema if any(is_one(field.type) for is_one in _kinds_of_lists(types))]
-
-
-def _kinds_of_lists(types: Any) -> list[Any]:
     names = ("is_list", "is_large_list", "is_fixed_size_list", "is_list_view", "is_large_list_view")
-    return [getattr(types, name) for name in names if hasattr(types, name)]
+    kinds = [getattr(types, name) for name in names if hasattr(types, name)]
+    return [field.name for field in schema if any(is_one(field.type) for is_one in kinds)]
 
 
 def _known(path: str, column: str, names: list[str]) -> list[str]:
@@ -189,6 +202,68 @@ def _lists(path: str, name: str, column: Any, arrow: Any) -> NDArray[Any]:
     if len(widths) != 1:
         raise FileError(f"{path}: the lists of {name!r} must have equal lengths, got {listed(map(str, sorted(widths))) or 'none'}")
     return np.concatenate([part for part in parts if len(part)])
+
+
+def row_near_mean(traversal: LazyCover) -> int:
+    """The row nearest to the mean of all rows; the lowest row number among ties."""
+    rows, cosine = traversal.place, traversal.cosine
+    with rows.at_work():
+        mean = sum(total for _, total in _in_parts(rows, partial(_sum_of, cosine))) / rows.count
+        nearest = [(least, a + k) for a, (least, k) in _in_parts(rows, partial(_nearest_to, mean, cosine))]
+    return min(nearest)[1]
+
+
+def _in_parts(rows: Any, function: Callable[[Any], Any]) -> Iterator[tuple[int, Any]]:
+    """The first row of each part of the rows, and the result of a function of the part."""
+    if isinstance(rows, FetchedRows):
+        yield from ((a, result) for a, _, result in rows.rows.results(function))
+        return
+    for a in range(0, rows.count, BLOCK_ROWS):
+        yield a, function(rows.take(slice(a, a + BLOCK_ROWS)))
+
+
+def _sum_of(cosine: bool, rows: Any) -> Any:
+    return defining(rows, cosine).sum(axis=0)
+
+
+def _nearest_to(mean: Any, cosine: bool, rows: Any) -> tuple[float, int]:
+    """The smallest squared distance to the mean, and its row."""
+    squares = np.square(defining(rows, cosine) - mean).sum(axis=1)
+    k = int(squares.argmin())
+    return float(squares[k]), k
+
+
+def _zeros_of(rows: Any) -> tuple[int, int]:
+    """The number of rows of zeros, and the first of them."""
+    is_zero = abs(rows).max(axis=1) < MIN_NORM
+    return int(is_zero.sum()), int(is_zero.argmax())
+
+
+def require_directions(rows: Any) -> None:
+    """Raise an error for rows of zeros. They have no direction, so their cosine is undefined."""
+    found = [(count, a + k) for a, (count, k) in _in_parts(rows, _zeros_of) if count]
+    if found:
+        zeros, first = sum(count for count, _ in found), found[0][1]
+        raise ValueError(
+            f"data must not contain rows of zeros with metric='cosine', since they have no direction; {zeros:,} rows do, the first "
+            f"is row {first}. Remove them, or use metric='euclidean'"
+        )
+
+
+def start_of(rows: Any, cosine: bool, start: Any) -> Any:
+    """(s,) row numbers, or (s, d) points."""
+    centres = np.asarray(start.get() if hasattr(start, "get") else start)
+    if not centres.size or (centres.ndim == 1 and centres.dtype.kind in "iu"):
+        if not centres.size or centres.min() < 0 or centres.max() >= rows.count:
+            raise ValueError(f"start must hold row numbers from 0 to {rows.count - 1}, at least one; got {centres.tolist()[:5]}")
+        return centres.astype(np.int64)
+    points = _validate.points(centres, "start")
+    if points.shape[1] != rows.dimension:
+        raise ValueError(f"start must have {rows.dimension} columns like the data, or hold row numbers; got shape {points.shape}")
+    require_range(points, "start")
+    if cosine and (np.abs(points).max(axis=1) < MIN_NORM).any():
+        raise ValueError("start must not contain a row of zeros with metric='cosine', since it has no direction; remove it")
+    return points.astype(np.float64)
 
 
 def radius_of(radius: Any) -> float:

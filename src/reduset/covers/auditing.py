@@ -14,12 +14,21 @@ import numpy as np
 
 from reduset import _validate
 from reduset._describe import Description, Row
-from reduset._engine import LazyCover, NearRows, blocks, defining, to_numpy
+from reduset._engine import LazyCover, blocks, defining, near_rows, to_numpy
 from reduset._progress import Progress
 from reduset._types import Array, Indices, ProgressLike, SeedLike
-from reduset.covers.covering import METRICS, require_directions, row_near_mean
-from reduset.covers.result import Pairs
-from reduset.covers.rows import held, in_metric, naming_file, open_rows, radius_of, squared
+from reduset.covers.near import Pairs
+from reduset.covers.rows import (
+    METRICS,
+    held,
+    in_metric,
+    naming_file,
+    open_rows,
+    radius_of,
+    require_directions,
+    row_near_mean,
+    squared,
+)
 
 QUANTILES = (0.5, 0.9, 0.99)
 BLOCK_ENTRIES = 1 << 22
@@ -213,7 +222,7 @@ def _squares(rows: Any, kept: Indices, assignments: Indices, cosine: bool) -> Ar
 
 def _close_pairs(rows: Any, kept: Indices, limit: float, cosine: bool) -> Pairs:
     """Pairs of kept rows within a distance."""
-    search = NearRows.of(held(rows), cosine, squared(limit, cosine))
+    search = near_rows(held(rows), cosine, squared(limit, cosine))
     one, other, squares = search.pairs(kept, kept)
     lower = one < other
     return Pairs(one[lower], other[lower], in_metric(np.sqrt(squares[lower]), cosine))
