@@ -16,6 +16,7 @@ from sklearn.cluster import MiniBatchKMeans
 
 from benchmarks._lib import data_folder, table, verdict
 from reduset import Compression, Gaussian, KernelMean, compress
+from reduset.certificate.by_frequencies import FrequencyProbe
 from reduset.certificate.probe import Probe
 from reduset.certificate.rule import ExactProbe, probe_for
 from reduset.stream import StreamCompressor
@@ -106,7 +107,7 @@ def cases(name: str, most: int | None = None) -> Iterator[Case]:
         full = KernelMean.from_samples(X, kernel)
         sure = probe_for(full, 0.95, np.random.default_rng(3))
         if len(X) < SMALL and not isinstance(sure, ExactProbe):
-            sure = ExactProbe(full, sure)
+            sure = ExactProbe(full, FrequencyProbe(full, 0.95, np.random.default_rng(3)))
         yield Case(name, rule, X, kernel, size, buffer, compress(full, size=size, rng=0), sure)
 
 

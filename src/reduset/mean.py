@@ -20,13 +20,9 @@ from reduset import _archive, _validate
 from reduset._engine import as_given, device_of, on_device, row_blocks, rows_by_weight, to_numpy
 from reduset._frames import is_sparse
 from reduset._types import Array, Floats, KernelLike, PointsLike, Precision, SeedLike, WeightsLike
-from reduset._validate import rows as _rows
 from reduset._validate import seeded, warn_if_lying
 from reduset.data import as_source, opened, row_weights
-from reduset.kernels import ANY_FAMILY, Kernel, RadialKernel
-from reduset.kernels.base import exponential
-from reduset.kernels.boxes import boxes_of
-from reduset.kernels.lookup import as_kernel, stored_kernel
+from reduset.kernels import ANY_FAMILY, Kernel, RadialKernel, as_kernel, boxes_of, exponential, stored_kernel
 
 NODES = {1: 1024, 2: 128, 3: 32}  # default nodes per axis of a grid, by the number of columns
 MAX_NODES = 1 << 24  # of a grid
@@ -227,8 +223,8 @@ class KernelMean(LinearCombination):
     _called = "kernel mean"
 
     def __post_init__(self) -> None:
-        atoms = _rows.points(self.atoms, "atoms")
-        weights = _rows.weights(self.weights, self.atoms, len(atoms), "weights", signed=True, zero=True)
+        atoms = _validate.rows.points(self.atoms, "atoms")
+        weights = _validate.rows.weights(self.weights, self.atoms, len(atoms), "weights", signed=True, zero=True)
         self._freeze(atoms=atoms, weights=weights)
         object.__setattr__(self, "kernel", as_kernel(self.kernel, self.atoms.shape[1]).resolve(self.atoms, self.magnitudes))
 
@@ -263,7 +259,7 @@ class KernelMean(LinearCombination):
         if sample_weight is None:
             weights = np.broadcast_to(1.0 / len(X), len(X))  # stores one number for any n
         else:
-            weights = _rows.weights(sample_weight, given, len(X))
+            weights = _validate.rows.weights(sample_weight, given, len(X))
             weights = weights / weights.max()  # makes the sum finite
             weights /= weights.sum()
         magnitudes = np.broadcast_to(weights[0], len(X)) if sample_weight is None else weights
@@ -342,7 +338,7 @@ class KernelMean(LinearCombination):
     def _at(self, Q: Any, evaluate: Callable[[Floats], Array]) -> Array:
         """The results of ``evaluate``, a number or an array per row of Q. Sparse rows are converted block by block."""
         if on_device(Q):
-            queries = _rows.queries(Q, "Q", self.dimension)
+            queries = _validate.rows.queries(Q, "Q", self.dimension)
             with device_of(queries):
                 return as_given(evaluate(queries), Q)
         if not is_sparse(Q):

@@ -7,6 +7,7 @@ import pytest
 
 from cases import cloud
 from reduset import Gaussian, NotReachedWarning, compress
+from reduset._engine import costs
 from reduset._progress import Clock
 from reduset.compression import prefixes
 from reduset.compression import refine as moving
@@ -18,7 +19,7 @@ from reduset.weights import weightings
 @pytest.mark.parametrize("rows", [400, 9000])
 @pytest.mark.parametrize("kind", ["simplex", "clipped", "sum_to_one_clipped", "simplex_projection"])
 def test_steps_that_take_too_long_are_not_taken_unasked_on_data_or_model(rows, kind, monkeypatch):
-    monkeypatch.setattr(moving.costs, "of_quadratic_program", lambda size: 20.0)
+    monkeypatch.setattr(costs, "of_quadratic_program", lambda size: 20.0)
     X = cloud(rows, 2)
     still = compress(X, Gaussian("median"), size=8, weights=kind, rng=0)
     small = compress(X, Gaussian("median"), size=8, weights=kind, refine=True, rng=0)

@@ -10,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 
 from reduset import Gaussian, KernelMean, compress
 from reduset.model import Model
-from reduset.model.histograms import MAX_WHOLE, ColumnBars, histograms
+from reduset.model.column_histograms import MAX_WHOLE, ColumnBars, histograms
 
 RNG = np.random.default_rng(0)
 

@@ -5,6 +5,7 @@ import pytest
 
 from cases import Given, GivenPlaces, cloud
 from reduset import FunctionKernel, Gaussian, KernelMean, Laplacian, Student, compress
+from reduset._engine import costs
 from reduset.select import Auto, auto
 
 ENOUGH = 100.0  # seconds, for all of them on any of the clouds here
@@ -86,8 +87,8 @@ def test_a_budget_for_some_leaves_out_the_dear_ones():
 
 def test_the_budget_counts_estimates_and_no_clock(monkeypatch):
     """The same on any machine: where everything is said to be free, all are tried."""
-    monkeypatch.setattr(auto.costs, "of_sums", lambda *_: 0.0)
-    monkeypatch.setattr(auto.costs, "of_factor", lambda *_: 0.0)
+    monkeypatch.setattr(costs, "of_sums", lambda *_: 0.0)
+    monkeypatch.setattr(costs, "of_factor", lambda *_: 0.0)
     monkeypatch.setattr(auto, "TRIED", tuple((selector, lambda *_: 0.0) for selector, _ in auto.TRIED))
     assert "beyond" not in compress(cloud(), Gaussian(0.5), size=5, select=Auto(1e-12), rng=0).remark
 

@@ -19,6 +19,7 @@ from reduset.bandwidth.rules import (
     neighbour,
     scott,
     silverman,
+    warn_of_units,
 )
 
 RULES: dict[str, Callable[..., float]] = {

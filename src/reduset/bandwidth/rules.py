@@ -52,7 +52,6 @@ from reduset._engine import (
 )
 from reduset._messages import printable, warn
 from reduset._types import Array, Floats, Indices, PointsLike, WeightsLike
-from reduset._validate import rows as _rows
 
 MAX_ALL_PAIRS, PAIRS = 2000, 1 << 16  # up to this number of rows all pairs are used, otherwise a sample of pairs
 MAX_NEIGHBOUR_ROWS, QUERIES = 20_000, 2000
@@ -98,7 +97,7 @@ def iqr(X: PointsLike, sample_weight: WeightsLike = None) -> float:
 
 def median(X: PointsLike, sample_weight: WeightsLike = None, scales: Array | None = None) -> float:
     """The median distance of two different points, with columns divided by ``scales``."""
-    return median_of_rows(_rows.points(X), sample_weight, scales)
+    return median_of_rows(_validate.rows.points(X), sample_weight, scales)
 
 
 def median_of_rows(X: Floats, sample_weight: WeightsLike, scales: Array | None) -> float:
@@ -229,7 +228,7 @@ def column_scales(X: PointsLike, sample_weight: WeightsLike = None, rule: str = 
     array([7.0e+04, 3.1e+01, 1.0e+00])
     """
     _validate.one_of(rule, "rule", SCALES)
-    X, w = _present(_rows.points(X), sample_weight)
+    X, w = _present(_validate.rows.points(X), sample_weight)
     scales = np.zeros(X.shape[1])
     if rule == "robust":
         scales += [_quantile(column, w, 0.75) - _quantile(column, w, 0.25) for column in each_column(X)]
@@ -270,7 +269,7 @@ def warn_of_units(X: Floats, names: Sequence[object] | None, so: str, way_out: s
 
 
 def _checked(X: PointsLike, sample_weight: WeightsLike) -> tuple[Floats, Array]:
-    X = _rows.points(X)
+    X = _validate.rows.points(X)
     _require_room(X, 1.0)
     return _present(X, sample_weight)
 
@@ -286,7 +285,7 @@ def _present(X: Floats, sample_weight: WeightsLike) -> tuple[Floats, Array]:
         and sample_weight[0] > 0
     ):
         return X, sample_weight
-    w = _rows.weights(sample_weight, X, len(X))
+    w = _validate.rows.weights(sample_weight, X, len(X))
     w = np.ldexp(w, -np.frexp(w.max())[1])  # a power of 2 does not round, and keeps squares in range
     present = w > 0
     return (X, w) if present.all() else (rows_of(X, present), w[present])

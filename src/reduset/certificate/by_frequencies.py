@@ -20,10 +20,9 @@ from reduset._types import Array, Indices
 from reduset.certificate.by_scale import Scales, WaveScales, reaches, rung_bandwidths, sum_of_squares
 from reduset.certificate.frequencies import FrequencyLadders, Waves, two_sided
 from reduset.certificate.probe import Measurement, Probe
-from reduset.kernels import RadialKernel
-from reduset.kernels.spectra import ProductSpectrum
+from reduset.kernels import ProductSpectrum, RadialKernel
 from reduset.mean import KernelMean, with_bandwidth
-from reduset.mixture.pieces import Pieces
+from reduset.mixture import Pieces
 
 LADDERS, QUICK_LADDERS = 192, 64
 SAMPLE_ROWS = 4000

@@ -29,8 +29,7 @@ from reduset._types import Array, Precision
 from reduset.certificate.frequencies import MASS_MISSING, FrequencyLadders, Waves
 from reduset.kernels import RadialKernel
 from reduset.mean import KernelMean
-from reduset.mixture.component_mean import SmallMean, pieces_of
-from reduset.mixture.pieces import ComponentPieces, Pieces, own_sums_of
+from reduset.mixture import ComponentPieces, Pieces, SmallMean, own_sums_of, pieces_of
 
 STEPS = 2  # scales per octave
 WIDENED = 1.2  # factor on normal intervals, because the terms of lattices and of fine scales are skewed

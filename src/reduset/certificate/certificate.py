@@ -7,10 +7,9 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from reduset._describe import Description, Row, percent, significant
-from reduset.kernels import Kernel, RadialKernel
-from reduset.kernels.base import exponential
+from reduset.kernels import Kernel, RadialKernel, exponential
 from reduset.mean import KernelMean
-from reduset.mixture.component_mean import SmallMean
+from reduset.mixture import SmallMean
 
 DENSITY_ROWS = 256
 ROUNDING = 1e-3  # the relative width above which the interval of an exact error is shown

@@ -25,8 +25,7 @@ from reduset.certificate.by_frequencies import FrequencyProbe
 from reduset.certificate.certificate import Certificate
 from reduset.certificate.frequencies import two_sided
 from reduset.certificate.rule import EXACT_UP_TO, EitherProbe, probe_for
-from reduset.kernels import RadialKernel
-from reduset.kernels.base import exponential
+from reduset.kernels import RadialKernel, exponential
 from reduset.mean import KernelMean
 
 CONFIDENCE = 0.95

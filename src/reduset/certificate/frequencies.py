@@ -23,9 +23,8 @@ from scipy import special
 from reduset._engine import Frame, blocks, fourier_sums
 from reduset._types import Array, Floats
 from reduset.certificate.probe import Measurement
-from reduset.kernels import RadialKernel
-from reduset.kernels.spectra import ProductSpectrum, Spectrum
-from reduset.mixture.pieces import ComponentPieces
+from reduset.kernels import ProductSpectrum, RadialKernel, Spectrum
+from reduset.mixture import ComponentPieces
 
 Waves = NDArray[np.complex128]
 

@@ -24,7 +24,7 @@ import numpy as np
 from reduset._engine import row_blocks
 from reduset._types import Array, Floats
 from reduset.kernels import Kernel, RadialKernel
-from reduset.mixture.pieces import Pieces
+from reduset.mixture import Pieces
 
 if TYPE_CHECKING:
     from reduset.certificate.by_scale import Scales

@@ -21,7 +21,7 @@ from reduset.certificate.frequencies import MASS_MISSING, SAFETY
 from reduset.certificate.probe import Measurement, Probe, are_far, far_square
 from reduset.kernels import Kernel, Laplacian, RadialKernel
 from reduset.mean import KernelMean
-from reduset.mixture.pieces import ComponentPieces, Pieces, own_sums_of, sums_of
+from reduset.mixture import ComponentPieces, Pieces, own_sums_of, sums_of
 
 PROBE_ROWS = 384
 

@@ -19,9 +19,9 @@ from typing import Any
 
 import numpy as np
 
+from reduset import _validate
 from reduset._engine import in_blocks
 from reduset._types import Array, BagsLike, Floats, Indices, Report
-from reduset._validate import rows as _rows
 from reduset.certificate import Measurement, Probe, probe_for
 from reduset.compression import Prefixes
 from reduset.data import is_dask, is_elsewhere, on_each, open_tables
@@ -200,7 +200,7 @@ def opened_bags(bags: BagsLike, sample: Any) -> Any:
 
 def bag_points(bag: Any, name: str) -> Floats:
     """The checked points of a bag. Rows in blocks were checked before, and stay where they are."""
-    return bag if in_blocks(bag) else _rows.points(bag, name)
+    return bag if in_blocks(bag) else _validate.rows.points(bag, name)
 
 
 # functions of a bag, which other processes can import

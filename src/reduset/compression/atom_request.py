@@ -15,7 +15,7 @@ import numpy as np
 from reduset import _validate
 from reduset._messages import NotReachedWarning, warn
 from reduset._types import MaxSizeLike, ProgressLike, SelectorLike
-from reduset.certificate.certificate import at_bandwidth
+from reduset.certificate import at_bandwidth
 from reduset.compression import summary
 from reduset.compression.compressing import compress_quietly
 from reduset.compression.plan import MOST_ATOMS

@@ -23,20 +23,15 @@ import numpy as np
 
 from reduset._engine import SQUARED, Components, Frame, blocks, leaf_order, nearest_by_block
 from reduset._types import Array, Report
-from reduset.certificate.by_scale import ErrorProfile, bandwidth_where
+from reduset.certificate import ErrorProfile, bandwidth_where
 from reduset.compression.plan import Plan
 from reduset.compression.resolution import at_coarser_scales, require_scales
 from reduset.compression.stages import Atoms, Run, SearchResult, Target, certify, weigh_atoms
 from reduset.kernels import RadialKernel
 from reduset.mean import KernelMean, with_bandwidth
-from reduset.mixture.component_mean import mean_of
-from reduset.mixture.covariances import symmetric
-from reduset.mixture.pieces import OWN, ComponentPieces, frame_of
-from reduset.select import KMeans
-from reduset.select.contract import support
-from reduset.simplification.joint_fit import JointFit
-from reduset.simplification.local_fit import ComponentArrays
-from reduset.simplification.pipeline import fewest
+from reduset.mixture import OWN, ComponentPieces, frame_of, mean_of, symmetric
+from reduset.select import KMeans, support
+from reduset.simplification import ComponentArrays, JointFit, fewest
 
 KMEANS_ROWS = 1 << 17
 MAX_CELLS, MIN_CELLS, CELLS_PER_COMPONENT = 1 << 15, 1 << 11, 8

@@ -18,11 +18,9 @@ from reduset._frames import names_of
 from reduset._messages import NotReachedWarning, is_quiet, quietly, warn
 from reduset._progress import Progress
 from reduset._types import Array, Indices, KernelLike, PointsLike, ProgressLike, Report, SeedLike, SelectorLike, WeightsLike
-from reduset._validate import rows as _rows
 from reduset._validate import seeded
-from reduset.bandwidth.rules import warn_of_units
-from reduset.certificate import Certificate
-from reduset.certificate.certificate import at_bandwidth
+from reduset.bandwidth import warn_of_units
+from reduset.certificate import Certificate, at_bandwidth
 from reduset.compression import summary
 from reduset.compression.plan import SQUARE_ROOT, is_left_open, plan_of
 from reduset.compression.result import Compression, result_of
@@ -31,10 +29,8 @@ from reduset.compression.stages import Run
 from reduset.data import opened
 from reduset.io import Table, on_estimated_scales
 from reduset.mean import KernelMean
-from reduset.mixture import Mixture
-from reduset.mixture.component_mean import SmallMean
-from reduset.select import Selector
-from reduset.select.contract import Traversal
+from reduset.mixture import Mixture, SmallMean
+from reduset.select import Selector, Traversal
 from reduset.weights import OWN
 
 TRANSFORMED = "atoms, the bandwidth and the error are of the transformed values"
@@ -284,7 +280,7 @@ def _given(atoms: Any, weights: Any, full: KernelMean) -> Given:
         rows = _rows_among(np.asarray(values), full.size)
         points = np.asarray(full.atoms[rows], np.float64)
     else:
-        rows, points = None, np.asarray(_rows.points(atoms, "atoms")[:], np.float64)
+        rows, points = None, np.asarray(_validate.rows.points(atoms, "atoms")[:], np.float64)
         if points.shape[1] != full.dimension:
             raise ValueError(f"atoms must have {full.dimension} columns like the data, got shape {points.shape}")
     if len(points) > full.size:

@@ -24,13 +24,10 @@ from reduset._describe import percent
 from reduset._engine import in_memory
 from reduset._messages import REAL_ROWS
 from reduset._types import KernelLike, SelectorLike
-from reduset.certificate.certificate import METHODS
-from reduset.certificate.comparison import require_norm
-from reduset.certificate.rule import planned_method
+from reduset.certificate import METHODS, planned_method, require_norm
 from reduset.kernels import ANY_FAMILY, FAMILIES, Gaussian, RadialKernel
 from reduset.mean import KernelMean
-from reduset.select import KMeans, Selector, as_selector, with_own_weights
-from reduset.select.auto import KMEANS_ROWS
+from reduset.select import KMEANS_ROWS, KMeans, Selector, as_selector, with_own_weights
 from reduset.weights import HINTS, OWN, WEIGHTINGS, description_of, is_signed, require_mass
 
 ATOMS, COMPONENTS = PIECES = ("atoms", "components")

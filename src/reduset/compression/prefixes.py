@@ -15,14 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reduset._types import Array
-from reduset.certificate import Certificate
-from reduset.certificate.bounds import Bounds
-from reduset.certificate.certificate import bandwidth_of
-from reduset.certificate.comparison import ZERO_NORM
-from reduset.certificate.probe import Measurement
-from reduset.kernels import Kernel
-from reduset.kernels.base import exponential
-from reduset.mixture.component_mean import SmallMean, mean_of
+from reduset.certificate import ZERO_NORM, Bounds, Certificate, Measurement, bandwidth_of
+from reduset.kernels import Kernel, exponential
+from reduset.mixture import SmallMean, mean_of
 from reduset.weights import FactoredSpan, Span, solved
 
 PATH_SIZES, ALL_SIZES_UP_TO = 24, 300  # of a path with weights that need a solve at every size

@@ -27,14 +27,15 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpotrf
 
-from reduset._engine import costs, pivot_floor, single_threaded_blas
+from reduset import _engine
+from reduset._engine import pivot_floor, single_threaded_blas
 from reduset._types import Array, Precision, Report
-from reduset.certificate.comparison import surrogate
+from reduset.certificate import surrogate
 from reduset.compression.prefixes import Prefixes
 from reduset.compression.stages import Target, Weighed, certify, weigh_atoms
 from reduset.kernels import ANY_FAMILY, RadialKernel
 from reduset.mean import KernelMean
-from reduset.select.contract import support
+from reduset.select import support
 from reduset.weights import is_signed, weights_from
 
 Slopes = Callable[[Array], tuple[Array, Array]]
@@ -135,7 +136,7 @@ def refine(
                 if not steps and _is_too_slow(price):
                     return Moved.unmoved(atoms, price)
                 shown.total = steps or _steps_within_time(price)
-                passes = int(2 * SECONDS / costs.of_slopes(full.size, len(atoms), full.dimension))
+                passes = int(2 * SECONDS / _engine.costs.of_slopes(full.size, len(atoms), full.dimension))
                 rounds = int(np.clip(min(shown.total // MIN_STEPS_PER_ROUND, passes), 1, ROUNDS))
                 return _in_rounds(problem, model, on_data, atoms, first, shown.total, rounds)
         price = _price_of_step(full, len(atoms), precision, kind)
@@ -167,16 +168,16 @@ def _in_rounds(
 def _surrogate_size(full: KernelMean, size: int) -> int:
     """A size at which steps take a fraction of the time, well above the number of atoms to move; smaller in many dimensions."""
     n, d = full.size, full.dimension
-    fast_enough = SECONDS / 2 / (costs.of_sums(n, 2, d) - costs.of_sums(n, 1, d))
+    fast_enough = SECONDS / 2 / (_engine.costs.of_sums(n, 2, d) - _engine.costs.of_sums(n, 1, d))
     return int(np.clip(max(fast_enough, 4 * size), *SURROGATE_ATOMS))
 
 
 def _price_of_step(mean: KernelMean, size: int, precision: Precision, kind: str) -> float:
     n, d = mean.size, mean.dimension
-    speedup = 0.5 if precision == "auto" and d < costs.MANY else 1.0
-    weighing = costs.of_factor(size) + (0.0 if is_signed(kind) else costs.of_quadratic_program(size))
-    overhead = costs.START + MEMORY * size * d * SECONDS_PER_COORDINATE
-    return speedup * costs.of_slopes(n, size, d) + costs.of_slopes(size, size, d) + weighing + overhead
+    speedup = 0.5 if precision == "auto" and d < _engine.costs.MANY else 1.0
+    weighing = _engine.costs.of_factor(size) + (0.0 if is_signed(kind) else _engine.costs.of_quadratic_program(size))
+    overhead = _engine.costs.START + MEMORY * size * d * SECONDS_PER_COORDINATE
+    return speedup * _engine.costs.of_slopes(n, size, d) + _engine.costs.of_slopes(size, size, d) + weighing + overhead
 
 
 def _steps_within_time(price: float) -> int:

@@ -27,7 +27,7 @@ import numpy as np
 
 from reduset._engine import to_numpy
 from reduset._types import Array, Indices
-from reduset.certificate.by_scale import STEPS, ErrorProfile, Scales, bandwidth_where
+from reduset.certificate import STEPS, ErrorProfile, Scales, bandwidth_where
 from reduset.compression.plan import BY_SCALES, Plan
 from reduset.compression.prefixes import Prefixes
 from reduset.compression.refine import move
@@ -45,9 +45,8 @@ from reduset.compression.stages import (
 )
 from reduset.kernels import RadialKernel
 from reduset.mean import KernelMean, with_bandwidth
-from reduset.mixture.component_mean import mean_of
-from reduset.select import KMeans, Selector, Thinning
-from reduset.select.auto import KMEANS_ROWS
+from reduset.mixture import mean_of
+from reduset.select import KMEANS_ROWS, KMeans, Selector, Thinning
 from reduset.weights import (
     CHOLESKY_UP_TO,
     OWN,

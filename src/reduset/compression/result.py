@@ -15,18 +15,14 @@ from reduset._engine import cached_property
 from reduset._progress import Clock
 from reduset._types import Indices
 from reduset._validate import seeded
-from reduset.certificate import Certificate
-from reduset.certificate.bounds import Bounds
-from reduset.certificate.by_scale import ErrorProfile, MedianError, Scales
-from reduset.certificate.certificate import log_density_change
+from reduset.certificate import Bounds, Certificate, ErrorProfile, MedianError, Scales, log_density_change
 from reduset.compression import summary
 from reduset.compression.plan import Plan
 from reduset.compression.prefixes import Path, Prefixes
 from reduset.compression.stages import Atoms, Resolution, Run, SearchResult, bounds, certify, weigh_atoms
-from reduset.kernels.base import exponential
-from reduset.kernels.lookup import as_kernel
+from reduset.kernels import as_kernel, exponential
 from reduset.mean import KernelMean
-from reduset.mixture.component_mean import ComponentMean, SmallMean, as_density, mean_of, pieces_of
+from reduset.mixture import ComponentMean, SmallMean, as_density, mean_of, pieces_of
 from reduset.weights import HINTS, WEIGHTINGS
 
 

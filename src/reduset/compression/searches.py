@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from reduset import _validate
 from reduset._engine import as_cupy, on_device, rows_of
 from reduset._types import Array, Indices
-from reduset.certificate.by_scale import bandwidth_where, square_norms, sum_of_squares
+from reduset.certificate import bandwidth_where, square_norms, sum_of_squares
 from reduset.compression.components import find_component_bandwidth, find_components
 from reduset.compression.plan import COMPONENTS, GIVEN, NOISE, SQUARE_ROOT, Plan
 from reduset.compression.prefixes import Prefixes
@@ -54,8 +54,8 @@ from reduset.compression.stages import (
 )
 from reduset.kernels import RadialKernel
 from reduset.mean import KernelMean, with_bandwidth
-from reduset.mixture.component_mean import as_density
-from reduset.select.contract import Traversal
+from reduset.mixture import as_density
+from reduset.select import Traversal
 from reduset.weights import CHOLESKY_UP_TO, OWN, FactoredSpan
 
 FIRST_SIZE = 32

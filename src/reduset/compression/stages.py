@@ -15,15 +15,11 @@ from numpy.typing import NDArray
 from reduset._engine import LeafCover, blocks, cached_property, order_by_energy
 from reduset._progress import Clock, Progress
 from reduset._types import Array, Indices
-from reduset.certificate.bounds import Bounds, bounds_of
-from reduset.certificate.by_scale import Scales
-from reduset.certificate.probe import Measurement, Probe
-from reduset.certificate.rule import probe_for
+from reduset.certificate import Bounds, Measurement, Probe, Scales, bounds_of, probe_for
 from reduset.compression.prefixes import Prefixes
 from reduset.mean import KernelMean
-from reduset.mixture.pieces import ComponentPieces, Pieces, gram_of
-from reduset.select import Selector, with_own_weights
-from reduset.select.contract import Traversal
+from reduset.mixture import ComponentPieces, Pieces, gram_of
+from reduset.select import Selector, Traversal, with_own_weights
 from reduset.weights import CHOLESKY_UP_TO, OWN, Span, span_of
 
 ATOMS_PER_STEP = 512  # inner products of this number of atoms are computed between two reports of progress

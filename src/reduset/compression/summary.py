@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from reduset._describe import Description, Row, counted, percent, significant
-from reduset.certificate.certificate import ROUNDING, at_bandwidth
+from reduset.certificate import ROUNDING, at_bandwidth
 from reduset.kernels import FunctionKernel, Kernel, RadialKernel
-from reduset.mixture.component_mean import ComponentMean, SmallMean
+from reduset.mixture import ComponentMean, SmallMean
 from reduset.weights import WEIGHTINGS, description_of
 
 if TYPE_CHECKING:
-    from reduset.certificate import Certificate
-    from reduset.certificate.by_scale import MedianError
+    from reduset.certificate import Certificate, MedianError
     from reduset.compression.result import Compression
     from reduset.compression.stages import Resolution
 

@@ -15,9 +15,7 @@ from reduset._types import Array, Indices
 from reduset.cohort import SHAPES
 from reduset.cytometry.comparing import Differences
 from reduset.cytometry.study import CohortStudy
-from reduset.report.cohort import CohortFigure, alike_beside, cohort_figure
-from reduset.report.displays import QUIET, MatplotlibDisplay
-from reduset.report.words import percent, shortened
+from reduset.report import QUIET, CohortFigure, MatplotlibDisplay, alike_beside, cohort_figure, percent, shortened
 
 FOUND = "◆"
 MAX_GROUPS = 24  # six colours with eight shapes can be distinguished

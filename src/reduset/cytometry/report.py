@@ -21,8 +21,23 @@ from reduset.cytometry.report_tables import (
     warning,
 )
 from reduset.cytometry.study import CohortStudy
-from reduset.report.page import Markup, cards, choice, controls, file, markup, origin, packed, write
-from reduset.report.words import Card, count, p_told, percent, plain, shortened
+from reduset.report import (
+    Card,
+    Markup,
+    cards,
+    choice,
+    controls,
+    count,
+    file,
+    markup,
+    origin,
+    p_told,
+    packed,
+    percent,
+    plain,
+    shortened,
+    write,
+)
 
 PARAMETERS = {
     "test": "Compared",

@@ -11,8 +11,7 @@ from reduset.cytometry.distance_tests import BatchCheck
 from reduset.cytometry.figures import FOUND, DifferencesFigure, StudyFigure
 from reduset.cytometry.populations import Populations
 from reduset.cytometry.study import CohortStudy
-from reduset.report.page import LONG, Markup, file, joined, markup, named, table
-from reduset.report.words import count, p_told, percent, shortened
+from reduset.report import LONG, Markup, count, file, joined, markup, named, p_told, percent, shortened, table
 
 MAX_MARKER_LENGTH = 18  # letters of a marker in a list
 MAX_TABLE_ROWS = 12  # longer tables scroll

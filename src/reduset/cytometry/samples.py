@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from reduset import _validate
 from reduset._types import BagsLike, Floats, Indices
-from reduset._validate import bags as checked_bags
 from reduset.cytometry.lab_tables import SAMPLE_ID, Cells, Columns, LabTable, as_text, columns_of
 from reduset.io import FileError, counted_order, format_by_suffix, listed, nearest, one_line, path_text, stems_of, usual_suffixes
 
@@ -92,7 +92,7 @@ class SampleSet:
         markers : Names of the d columns; by default the names of the columns of the frames, or x0, x1, …
         sample : Column of a long table with the sample of each row, or one label per row.
         """
-        bag_names, cells, columns = checked_bags(bags, sample)
+        bag_names, cells, columns = _validate.bags(bags, sample)
         if markers is None:
             titles = tuple(map(str, columns)) if columns is not None else tuple(f"x{k}" for k in range(cells[0].shape[1]))
         elif isinstance(markers, str) or not all(isinstance(name, str) for name in markers) or len(markers) != cells[0].shape[1]:

@@ -19,21 +19,16 @@ from reduset._engine import on_device
 from reduset._frames import table_weights
 from reduset._messages import did_you_mean, warn
 from reduset._types import Array, BandwidthLike, Floats, KernelLike, MaxSizeLike, PointsLike, SeedLike, SelectorLike, WeightsLike
-from reduset._validate import rows as _rows
 from reduset._validate import seeded, warn_if_lying
-from reduset.certificate import Certificate
-from reduset.certificate.certificate import at_bandwidth
-from reduset.certificate.comparison import certificate_between
+from reduset.certificate import Certificate, at_bandwidth, certificate_between
 from reduset.compression import COMPONENTS, PIECE_HINTS, PIECES, AtomRequest, Compression, NotReachedWarning, evaluated, noun
 from reduset.data import opened, row_weights
 from reduset.density import likelihood
 from reduset.density.leaf_density import LeafDensity, fit_leaves
 from reduset.density.log_error import EXACT, LogError, left_out_error
-from reduset.kernels import ANY_FAMILY, RadialKernel
-from reduset.kernels.lookup import KERNELS
+from reduset.kernels import ANY_FAMILY, KERNELS, RadialKernel
 from reduset.mean import KernelMean
-from reduset.mixture import ComponentMean, Mixture, conditioning
-from reduset.mixture.component_mean import SmallMean
+from reduset.mixture import ComponentMean, Mixture, SmallMean, conditional_of, marginal_of
 
 NAMED = KERNELS | {"exponential": KERNELS["laplacian"]}  # the name in scikit-learn
 # unsupported kernels with compact support: the power p of (1 − r²)^p, or None for the cone
@@ -149,7 +144,7 @@ class SparseKernelDensity(BaseEstimator):
         given = opened(X, sample_weight if isinstance(sample_weight, str) else None)
         sample_weight = row_weights(X, given, sample_weight)
         given = given.values if table_weights(given) is not None else given
-        X = _rows.of_estimator(self, given)
+        X = _validate.rows.of_estimator(self, given)
         _validate.one_of(self.pieces, "pieces", PIECES, PIECE_HINTS)
         if self.metric not in EUCLIDEAN:
             raise ValueError(
@@ -161,7 +156,7 @@ class SparseKernelDensity(BaseEstimator):
         if self.log_tol is not None:
             self._require_leaves(on_device(X))
         rng = _validate.generator(self.random_state, "random_state")
-        weights = None if sample_weight is None else _rows.weights(sample_weight, given, len(X))
+        weights = None if sample_weight is None else _validate.rows.weights(sample_weight, given, len(X))
         kernel = self._kernel(X, weights)
         self.search_: likelihood.BandwidthScores | None = None
         if self._searches():
@@ -260,7 +255,7 @@ class SparseKernelDensity(BaseEstimator):
         check_is_fitted(self)
         if on_device(X):
             return self.mean_.log_density(X)
-        rows = _rows.of_estimator(self, X, reset=False)
+        rows = _validate.rows.of_estimator(self, X, reset=False)
         return self.mean_.log_density(rows) if self._leaves is None else self._leaves.log_density(rows)
 
     def score(self, X: PointsLike, y: Any = None) -> float:
@@ -311,7 +306,7 @@ class SparseKernelDensity(BaseEstimator):
         numbers = self._numbers(columns)
         if isinstance(self.mean_, ComponentMean):
             return self.mean_.marginal(numbers)
-        return conditioning.marginal(self.mean_, numbers)
+        return marginal_of(self.mean_, numbers)
 
     def conditional(self, columns: Any, values: Any) -> KernelMean | Mixture:
         """The density of the other columns, given the values of these, for a Gaussian kernel.
@@ -326,7 +321,7 @@ class SparseKernelDensity(BaseEstimator):
             values = [values[column] for column in ([columns] if isinstance(columns, str) else columns)]
         if isinstance(self.mean_, ComponentMean):
             return self.mean_.conditional(self._numbers(columns), values)
-        return conditioning.conditional(self.mean_, self._numbers(columns), values)
+        return conditional_of(self.mean_, self._numbers(columns), values)
 
     def _numbers(self, columns: Any) -> list[Any]:
         names = list(getattr(self, "feature_names_in_", ()))

@@ -24,7 +24,6 @@ from reduset import _validate
 from reduset._engine import SOFT_CITYBLOCK, SQUARED, distance_histograms, distance_nodes, rows_of
 from reduset._messages import warn
 from reduset._types import Array, Floats, Indices, PointsLike, SeedLike, WeightsLike
-from reduset._validate import rows as _rows
 from reduset.kernels import FAMILIES, RadialKernel, listed
 from reduset.mean import KernelMean
 from reduset.select import KMeans
@@ -79,13 +78,13 @@ def search_bandwidth(
     size : number of atoms of the method "atoms"
     rng : seed or Generator
     """
-    given, X = X, _rows.points(X)
+    given, X = X, _validate.rows.points(X)
     _require_radial(kernel)
     _validate.one_of(method, "method", METHODS)
     rng = _validate.generator(rng)
     if len(X) < 2:
         raise ValueError("a bandwidth search holds points out, so X needs at least 2 points, got 1; pass a number as bandwidth")
-    weights = np.ones(len(X)) if sample_weight is None else _rows.weights(sample_weight, given, len(X))
+    weights = np.ones(len(X)) if sample_weight is None else _validate.rows.weights(sample_weight, given, len(X))
     weights = weights / weights.max()  # so that sums are finite
     grid = grid_for(X, kernel, weights) if bandwidths is None else _validated(bandwidths)
     score = _by_distances if method == "distances" else _by_atoms

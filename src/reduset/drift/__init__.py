@@ -10,11 +10,15 @@ May import: compression, stream and the packages below them.
 
 from reduset.drift.columns import ColumnBins, ColumnChange, changed_columns
 from reduset.drift.estimator import DriftTest, two_sample
+from reduset.drift.feature_map import FeatureMap
+from reduset.drift.kernel_statistics import KernelStatistics
 from reduset.drift.monitor import DriftMonitor, MonitorState
-from reduset.drift.regions import Region
+from reduset.drift.regions import Cells, Region
 from reduset.drift.registry import STATISTICS
 from reduset.drift.result import DriftResult
 from reduset.drift.statistic import Statistic
+from reduset.drift.words import apart, change, null_distances, place, seen
+from reduset.drift.words import p_value as printed_p_value
 
 __all__ = [
     "STATISTICS",

@@ -12,7 +12,6 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from reduset import _archive, _validate
-from reduset._archive import fields as f
 from reduset._messages import warn
 from reduset._types import PointsLike, SeedLike, WeightsLike
 from reduset._validate import seeded
@@ -24,6 +23,8 @@ from reduset.drift.registry import chosen_statistics
 from reduset.drift.result import DriftResult
 from reduset.drift.sample import Sample, warn_of_copies
 from reduset.stream import StreamCompressor
+
+f = _archive.fields
 
 SIZE = 256
 DRAWS = 999

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from reduset import _archive, _validate
-from reduset._archive import fields as f
 from reduset._engine import WindowSums
 from reduset._messages import warn
 from reduset._progress import Progress
@@ -28,6 +27,8 @@ from reduset.drift.reference_file import MAX_ROWS
 from reduset.drift.run_length import Thresholds
 from reduset.drift.sample import Sample
 from reduset.drift.watch_rule import DEPENDENCE_ROWS, HISTORY_POINTS, Dependence, History, WatchRule, WatchState
+
+f = _archive.fields
 
 ERT = 10_000
 MIN_ROWS = 50

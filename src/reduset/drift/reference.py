@@ -20,7 +20,7 @@ import numpy as np
 
 from reduset._engine import Frame, add, cached_property, nearest, over_blocks, rows_by_weight
 from reduset._types import Array, Floats
-from reduset.certificate.by_scale import ErrorProfile
+from reduset.certificate import ErrorProfile
 from reduset.drift.columns import ColumnBins
 from reduset.drift.feature_map import FeatureMap, column_units, median_distance
 from reduset.drift.null_distribution import normal, square_root

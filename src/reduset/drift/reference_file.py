@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from reduset import _validate
-from reduset._archive import fields as f
+from reduset import _archive, _validate
 from reduset._types import Array
 from reduset.drift.column_scores import KINDS, MAX_COLUMNS, ColumnScores
 from reduset.drift.columns import ColumnBins
@@ -15,6 +14,8 @@ from reduset.drift.feature_map import OCTAVES, FeatureMap
 from reduset.drift.reference import FeatureSpace, StoredReference
 from reduset.drift.regions import CellSums
 from reduset.drift.sample import Sample
+
+f = _archive.fields
 
 MAX_ROWS = 2**53
 LARGEST_FEATURE = 1e9  # coordinates and their variances are much smaller

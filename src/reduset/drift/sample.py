@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from reduset import _validate
 from reduset._engine import in_blocks, map_rows, rows_by_weight, rows_of
 from reduset._frames import framed
 from reduset._messages import printable, warn
 from reduset._types import Array, Floats, Indices
-from reduset._validate import rows as _rows
 from reduset.data import as_source, opened, row_weights
 
 MIN_ROWS = 2
@@ -53,7 +53,7 @@ class Sample:
         rows = as_source(given, name)
         weights = np.full(len(rows), 1.0)
         if sample_weight is not None:
-            weights = _rows.weights(sample_weight, given, len(rows))
+            weights = _validate.rows.weights(sample_weight, given, len(rows))
             weights = weights / weights.max()
             present = weights > 0
             if not present.all():

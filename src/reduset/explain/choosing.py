@@ -54,8 +54,7 @@ from reduset.compression import compress_quietly
 from reduset.explain.explained import Background, rows_like
 from reduset.kernels import FunctionKernel
 from reduset.mean import KernelMean
-from reduset.select import Greedy, Selector, Thinning
-from reduset.select.contract import Traversal
+from reduset.select import Greedy, Selector, Thinning, Traversal
 from reduset.weights import OWN
 
 WEIGHTS = ("equal", "simplex")

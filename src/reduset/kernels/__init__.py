@@ -25,11 +25,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from reduset.kernels.base import Kernel, RadialKernel, exponential
+    from reduset.kernels.boxes import boxes_of, warn_if_imprecise
     from reduset.kernels.function import FunctionKernel
     from reduset.kernels.gaussian import Gaussian
     from reduset.kernels.laplacian import Laplacian
     from reduset.kernels.lookup import KERNELS, as_kernel, kernel_field, stored_kernel
     from reduset.kernels.matern import Matern
+    from reduset.kernels.spectra import ProductSpectrum, Spectrum
     from reduset.kernels.student import Student
 
 __all__ = ["Gaussian", "Laplacian", "Matern", "Student"]  # the registry: the file of each kernel has its name in lower case
@@ -47,6 +49,10 @@ _MODULES = {name: family for family, name in FAMILIES.items()} | {
     "as_kernel": "lookup",
     "kernel_field": "lookup",
     "stored_kernel": "lookup",
+    "ProductSpectrum": "spectra",
+    "Spectrum": "spectra",
+    "boxes_of": "boxes",
+    "warn_if_imprecise": "boxes",
 }
 
 

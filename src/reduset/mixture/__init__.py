@@ -3,9 +3,22 @@
 May import: mean, kernels, `_engine`.
 """
 
-from reduset.mixture.component_mean import COMPONENT_MEAN, ComponentMean, SmallMean, as_density
-from reduset.mixture.covariances import inverses, solved
-from reduset.mixture.mixture import Mixture
-from reduset.mixture.pieces import Pieces, own_covariance
+from reduset.mixture.component_mean import COMPONENT_MEAN, ComponentMean, SmallMean, as_density, mean_of, pieces_of
+from reduset.mixture.conditioning import conditional as conditional_of
+from reduset.mixture.conditioning import marginal as marginal_of
+from reduset.mixture.covariances import (
+    MIN_EIGENVALUE,
+    NDIM,
+    diagonals,
+    inverses,
+    log_squares,
+    not_positive,
+    projected,
+    solved,
+    symmetric,
+    widened,
+)
+from reduset.mixture.mixture import Mixture, as_mixture
+from reduset.mixture.pieces import OWN, ComponentPieces, Pieces, frame_of, gram_of, own_covariance, own_sums_of, sums_of
 
 __all__ = ["ComponentMean", "Mixture"]

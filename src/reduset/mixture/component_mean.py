@@ -14,9 +14,7 @@ import numpy as np
 
 from reduset import _archive
 from reduset._types import Array, BandwidthLike
-from reduset.kernels import Gaussian
-from reduset.kernels.base import exponential
-from reduset.kernels.lookup import stored_kernel
+from reduset.kernels import Gaussian, exponential, stored_kernel
 from reduset.mean import KernelMean
 from reduset.mixture.covariances import symmetric
 from reduset.mixture.mixture import MIXTURE, Mixture

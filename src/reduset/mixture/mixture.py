@@ -31,9 +31,7 @@ from reduset._engine import (
 )
 from reduset._types import Array, PointsLike, SeedLike
 from reduset._validate import seeded
-from reduset.kernels import Gaussian
-from reduset.kernels.base import exponential
-from reduset.kernels.boxes import warn_if_imprecise
+from reduset.kernels import Gaussian, exponential, warn_if_imprecise
 from reduset.mean import KernelMean, LinearCombination
 from reduset.mixture.conditioning import as_columns, known_columns, weights_where
 from reduset.mixture.covariances import NDIM, inverses, widened

@@ -3,7 +3,7 @@
 May import: compression and the packages below it.
 """
 
-from reduset.model.histograms import histograms
+from reduset.model.column_histograms import histograms
 from reduset.model.marginals import BEYOND, MarginalDensities, column_differences
 from reduset.model.model import Model, column_names
 

@@ -29,7 +29,7 @@ from reduset.bandwidth import column_scales
 from reduset.kernels import Gaussian, RadialKernel
 from reduset.mean import KernelMean
 from reduset.mixture import ComponentMean, Mixture, SmallMean
-from reduset.model.histograms import histograms
+from reduset.model.column_histograms import histograms
 
 GRID, PAIR_GRID = 160, 40  # points
 MAX_COLUMNS, MAX_PAIRED = 40, 6

@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reduset import _archive, _validate
-from reduset._archive import fields as f
 from reduset._describe import Description, Row
 from reduset._types import Array
 from reduset.certificate import METHODS, Certificate, ErrorProfile, MedianError, bandwidth_of, missing_mass
@@ -27,6 +26,8 @@ from reduset.compression import Compression, Path, Resolution, at_resolution, er
 from reduset.mean import MEAN, KernelMean
 from reduset.mixture import COMPONENT_MEAN, ComponentMean, SmallMean
 from reduset.model.marginals import MarginalDensities
+
+f = _archive.fields
 
 STEPS, PROFILE_STEP = 24, 3  # number of sizes with weights; every third size has a profile
 CURVES = 5  # arrays of a profile: errors, lower and upper ends of intervals, errors of random rows, sampling errors

@@ -39,8 +39,7 @@ from reduset._types import (
 )
 from reduset._validate import seeded
 from reduset.compression import AtomRequest, at_most_one
-from reduset.kernels import ANY_FAMILY, Kernel, RadialKernel
-from reduset.kernels.lookup import as_kernel
+from reduset.kernels import ANY_FAMILY, Kernel, RadialKernel, as_kernel
 from reduset.mean import KernelMean
 from reduset.proportions.bandwidth_search import RIDGES, ProportionsSearch, search
 from reduset.proportions.class_means import ClassMeans, FullClassMeans, LabelledPoints, ProjectedClassMeans, class_moments, grams

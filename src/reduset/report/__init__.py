@@ -10,13 +10,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from reduset.report.cohort import CohortDisplay, EmbeddingDisplay, write_cohort
+    from reduset.report.cohort import CohortDisplay, CohortFigure, EmbeddingDisplay, alike_beside, cohort_figure, write_cohort
     from reduset.report.compression import oversmoothing_note, write_compression
-    from reduset.report.displays import AtomsDisplay, DensityDisplay, PathDisplay, ProfileDisplay
+    from reduset.report.displays import QUIET, AtomsDisplay, DensityDisplay, MatplotlibDisplay, PathDisplay, ProfileDisplay
     from reduset.report.drift import Alarm, WatchedFile, write_drift, write_watch
     from reduset.report.drift_figure import DriftDisplay
+    from reduset.report.page import LONG, Markup, cards, choice, controls, file, joined, markup, named, origin, packed, table, write
     from reduset.report.segmentation import write_segmentation
     from reduset.report.sketch import write_sketch
+    from reduset.report.words import Card, count, p_told, percent, plain, shortened
 
 __all__ = [
     "AtomsDisplay",
@@ -35,9 +37,32 @@ __all__ = [
 ]
 
 _HOMES = {
-    "cohort": ("CohortDisplay", "EmbeddingDisplay", "write_cohort"),
+    "page": (
+        "LONG",
+        "Markup",
+        "cards",
+        "choice",
+        "controls",
+        "file",
+        "joined",
+        "markup",
+        "named",
+        "origin",
+        "packed",
+        "table",
+        "write",
+    ),
+    "words": (
+        "Card",
+        "count",
+        "p_told",
+        "percent",
+        "plain",
+        "shortened",
+    ),
+    "cohort": ("CohortDisplay", "EmbeddingDisplay", "write_cohort", "CohortFigure", "alike_beside", "cohort_figure"),
     "compression": ("oversmoothing_note", "write_compression"),
-    "displays": ("AtomsDisplay", "DensityDisplay", "PathDisplay", "ProfileDisplay"),
+    "displays": ("AtomsDisplay", "DensityDisplay", "PathDisplay", "ProfileDisplay", "MatplotlibDisplay", "QUIET"),
     "drift": ("Alarm", "WatchedFile", "write_drift", "write_watch"),
     "drift_figure": ("DriftDisplay",),
     "segmentation": ("write_segmentation",),

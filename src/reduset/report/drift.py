@@ -11,8 +11,7 @@ import numpy as np
 
 from reduset import _archive
 from reduset._describe import shortened, significant
-from reduset.drift import DriftResult, Region
-from reduset.drift import words as drift_words
+from reduset.drift import DriftResult, Region, apart, change, place, printed_p_value, seen
 from reduset.report.drift_figure import DriftFigure, drift_figure
 from reduset.report.page import (
     Markup,
@@ -118,7 +117,7 @@ def _cards(shown: DriftFigure) -> list[Card]:
 
 def _p_value(result: DriftResult) -> str:
     """The p-value, or its upper bound if no resample exceeds the statistic."""
-    return drift_words.p_value(result, short=True).replace("1e-06", "10⁻⁶").replace(" ", SPACE)
+    return printed_p_value(result, short=True).replace("1e-06", "10⁻⁶").replace(" ", SPACE)
 
 
 def _null(result: DriftResult) -> str:
@@ -138,7 +137,7 @@ def _meaning(result: DriftResult) -> str:
 
 def _power(result: DriftResult) -> str:
     """The smallest changes that the test detects."""
-    text = drift_words.seen(result)
+    text = seen(result)
     if text.startswith("80 %"):
         return f"The test has 80{SPACE}% power{text.removeprefix('80 %')}. Smaller changes may not be detected."
     return f"{text[:1].upper()}{text[1:]}."
@@ -160,7 +159,7 @@ def _distance(shown: DriftFigure) -> Section:
         plot("null", label, "medium", "Distance", small("MMD at the median distance of rows")),
         plot("looks", every, "medium", "Every statistic", small("1 is the 95 % quantile without drift")),
     ]
-    blocks = [f"Distance: {drift_words.apart(shown.result)}.", grid(drawn), aside(STATISTICS)]
+    blocks = [f"Distance: {apart(shown.result)}.", grid(drawn), aside(STATISTICS)]
     return Section("null", "Distance and null distribution", blocks, {"null": null, "looks": [vars(each) for each in shown.looks]})
 
 
@@ -194,7 +193,7 @@ def _regions(shown: DriftFigure) -> Section:
                 "before": each.before,
                 "after": each.after,
                 "columns": [shown.names.index(name) for name in each.columns],
-                "told": drift_words.change(each),
+                "told": change(each),
             }
             for each in shown.regions
         ],
@@ -219,7 +218,7 @@ def _region_table(regions: Sequence[Region], names: Sequence[str]) -> Markup:
             percent(each.before),
             percent(each.after),
             p_told(each.p_value, ""),
-            cut(*(drift_words.place(each, names, longest).removeprefix("near ") for longest in (SHORT, FULL))),
+            cut(*(place(each, names, longest).removeprefix("near ") for longest in (SHORT, FULL))),
         ]
         for k, each in enumerate(regions)
     ]

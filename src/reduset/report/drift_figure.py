@@ -15,12 +15,7 @@ from reduset._describe import shortened
 from reduset._drawing import axes
 from reduset._messages import printable
 from reduset._types import Array
-from reduset.drift.columns import ColumnBins, ColumnChange
-from reduset.drift.feature_map import FeatureMap
-from reduset.drift.kernel_statistics import KernelStatistics
-from reduset.drift.regions import Cells, Region
-from reduset.drift.result import DriftResult
-from reduset.drift.words import null_distances
+from reduset.drift import Cells, ColumnBins, ColumnChange, DriftResult, FeatureMap, KernelStatistics, Region, null_distances
 from reduset.report.displays import ACCENT, QUIET, SHADE, MatplotlibDisplay, positions
 
 BARS = 32

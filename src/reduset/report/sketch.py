@@ -44,9 +44,7 @@ from reduset.report.page import (
     write_page,
 )
 from reduset.report.words import Card, count, one_in, percent, plain
-from reduset.sketching import Change, Sketch
-from reduset.sketching.columns import MAXIMUM, MEAN, MINIMUM, PROPORTION, SPREAD
-from reduset.sketching.tables import TableRows
+from reduset.sketching import MAXIMUM, MEAN, MINIMUM, PROPORTION, SPREAD, Change, Sketch, TableRows
 
 PICTURED = 60  # columns with a figure
 LISTED = 2000  # statistics in the table

@@ -9,14 +9,14 @@ from __future__ import annotations
 from reduset._messages import REAL_ROWS
 from reduset._types import SelectorLike
 from reduset._validate import hint_for
-from reduset.select.auto import Auto
+from reduset.select.auto import KMEANS_ROWS, Auto
 from reduset.select.cholesky import Cholesky
 from reduset.select.clustering import partition
 from reduset.select.contract import Selection, Selector, Traversal, support
 from reduset.select.greedy import Greedy
 from reduset.select.herding import Herding
 from reduset.select.kcenter import KCenter
-from reduset.select.kmeans import KMeans
+from reduset.select.kmeans import KMeans, coordinates_of
 from reduset.select.random import ColumnNorm, Paring, Random
 from reduset.select.shadow import Shadow
 from reduset.select.thinning import Thinning

@@ -19,8 +19,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from reduset import _validate
-from reduset._engine import costs
+from reduset import _engine, _validate
 from reduset._types import Array, Indices, Report
 from reduset.mean import KernelMean
 from reduset.select.cholesky import Cholesky
@@ -40,23 +39,23 @@ ROUNDING = 4 * float(np.finfo(np.float64).eps)  # relative to (Σ|α|)²: the ro
 
 
 def _kcenter(n: int, m: int, d: int) -> float:
-    return n * d * 2e-8 + 0.1 * costs.of_sums(n, m, d) if d < costs.MANY else n * d * (5e-9 + 1.3e-10 * m)
+    return n * d * 2e-8 + 0.1 * _engine.costs.of_sums(n, m, d) if d < _engine.costs.MANY else n * d * (5e-9 + 1.3e-10 * m)
 
 
 def of_kmeans(n: int, m: int, d: int) -> float:
     """Seconds that k-means takes."""
     rows = largest_batch(n, m, d, KMEANS_ROWS)
-    return rows * (1.6e-6 + 8e-8 * d) + (1.3 if d < costs.MANY else 12) * costs.of_sums(rows, m, d)
+    return rows * (1.6e-6 + 8e-8 * d) + (1.3 if d < _engine.costs.MANY else 12) * _engine.costs.of_sums(rows, m, d)
 
 
 def of_greedy(n: int, m: int, d: int) -> float:
     """Seconds that greedy selection takes."""
     q = n if n <= ALL_ROWS_UP_TO else MIN_CANDIDATES
-    return costs.of_sums(n, q, d) + 2.5e-10 * q * m * m / 2 + m * costs.of_sums(1, q, d)
+    return _engine.costs.of_sums(n, q, d) + 2.5e-10 * q * m * m / 2 + m * _engine.costs.of_sums(1, q, d)
 
 
 def _cholesky(n: int, m: int, d: int) -> float:
-    return costs.of_sums(n, m, d) + costs.FLOP * n * m * m
+    return _engine.costs.of_sums(n, m, d) + _engine.costs.FLOP * n * m * m
 
 
 TRIED: Tried = (
@@ -113,7 +112,7 @@ class _Contestant:
     def seconds(self, size: int) -> float:
         """Estimated seconds for the selection, κ and the factorisation."""
         n, d = self._mean.size, self._mean.dimension
-        return self._cost(n, size, d) + costs.of_sums(n, size, d) + costs.of_factor(size)
+        return self._cost(n, size, d) + _engine.costs.of_sums(n, size, d) + _engine.costs.of_factor(size)
 
     def extend(self, size: int, report: Report | None) -> None:
         mean = self._mean

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from reduset import _validate
 from reduset._engine import Pursuit, single_threaded_blas
 from reduset._types import Indices, Report
-from reduset.certificate.comparison import distance_from, surrogate
+from reduset.certificate import distance_from, surrogate
 from reduset.mean import KernelMean
 from reduset.select.contract import Selector, Traversal
 from reduset.select.random import draw

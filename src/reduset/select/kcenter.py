@@ -17,14 +17,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reduset import _validate
+from reduset import _engine, _validate
 from reduset._engine import (
     SQUARED,
     FarthestFirst,
     Frame,
     LazyCover,
     LeafCover,
-    costs,
     in_memory,
     row_blocks,
     rows_in_place,
@@ -161,7 +160,7 @@ def _products_are_faster(points: Floats, kernel: RadialKernel) -> bool:
     """
     if kernel.product(points.shape[1]).profile.ranking != SQUARED or points.dtype.kind != "f":
         return False
-    if in_memory(points) and (points.shape[1] < costs.MANY or not kernel.is_isotropic):
+    if in_memory(points) and (points.shape[1] < _engine.costs.MANY or not kernel.is_isotropic):
         return False
     return MIN_ABS <= max(-float(points.min()), float(points.max())) <= MAX_ABS
 

@@ -15,14 +15,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from reduset import _validate
+from reduset import _engine, _validate
 from reduset._engine import (
     SQUARED,
     Frame,
     Leaves,
     build_leaves,
     cluster_sums,
-    costs,
     draw_seeds,
     in_memory,
     nearest,
@@ -199,4 +198,4 @@ def coordinates_of(mean: KernelMean) -> tuple[Frame, float]:
 
 def leaves_of(points: Floats, frame: Frame) -> Leaves | None:
     """The points in leaves. None for many dimensions, where matrix products are faster, and for points outside of main memory."""
-    return build_leaves(points, frame) if points.shape[1] < costs.MANY and in_memory(points) else None
+    return build_leaves(points, frame) if points.shape[1] < _engine.costs.MANY and in_memory(points) else None

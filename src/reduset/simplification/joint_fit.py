@@ -24,7 +24,7 @@ from scipy.optimize import minimize
 
 from reduset._engine import Components, as_diagonal, as_full, from_lower_rows, from_whitened, pivot_floor, whitened_gradients
 from reduset._types import Array
-from reduset.mixture.covariances import MIN_EIGENVALUE, diagonals, log_squares, not_positive
+from reduset.mixture import MIN_EIGENVALUE, diagonals, log_squares, not_positive
 from reduset.simplification.local_fit import ComponentArrays
 from reduset.weights import simplex_by_exchange, weights_from
 

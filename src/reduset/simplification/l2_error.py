@@ -22,7 +22,7 @@ import numpy as np
 
 from reduset._engine import Components, component_sums, log_peaks
 from reduset._types import Array, Labels
-from reduset.mixture.covariances import log_squares, widened
+from reduset.mixture import log_squares, widened
 from reduset.simplification.joint_fit import JointFit
 from reduset.simplification.local_fit import ComponentArrays
 

@@ -50,7 +50,7 @@ from numpy.typing import NDArray
 from reduset._engine import Components, Moments, as_diagonal, as_full, blocks, log_determinants
 from reduset._messages import NotReachedWarning, is_quiet, warn
 from reduset._types import Array, Labels
-from reduset.mixture.covariances import NDIM, diagonals, inverses, log_squares, not_positive, projected, solved, symmetric, widened
+from reduset.mixture import NDIM, diagonals, inverses, log_squares, not_positive, projected, solved, symmetric, widened
 
 MAX_STEPS, MIN_GAIN = 3, 1e-4  # of a local fit in a round: it ends earlier at a smaller relative gain of energy
 MIN_EXPLAINED = 1e-200  # relative to the highest peak: a group that explains less does not start from its moments

@@ -17,8 +17,7 @@ import numpy as np
 
 from reduset._progress import Progress
 from reduset._types import Array, Labels
-from reduset.mixture import Mixture
-from reduset.mixture.covariances import log_squares
+from reduset.mixture import Mixture, log_squares
 from reduset.simplification import grouping
 from reduset.simplification.joint_fit import JointFit, affordable_steps
 from reduset.simplification.l2_error import L2ErrorEstimator, RelativeL2Error

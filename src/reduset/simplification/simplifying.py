@@ -23,9 +23,7 @@ from reduset._progress import Progress
 from reduset._types import Array, Labels, ProgressLike, SeedLike
 from reduset._validate import seeded
 from reduset.mean import KernelMean
-from reduset.mixture import Mixture
-from reduset.mixture.covariances import NDIM, widened
-from reduset.mixture.mixture import as_mixture
+from reduset.mixture import NDIM, Mixture, as_mixture, widened
 from reduset.simplification.l2_error import RelativeL2Error, local_squares
 from reduset.simplification.local_fit import ComponentArrays
 from reduset.simplification.pipeline import ROUNDS, PipelineOptions, PipelineResult, SimplificationPipeline, StageError, fewest

@@ -3,8 +3,9 @@
 May import: compression, select, weights, certificate and what these may.
 """
 
-from reduset.sketching.columns import Change, ColumnTable
+from reduset.sketching.columns import MAXIMUM, MEAN, MINIMUM, PROPORTION, SPREAD, Change, ColumnTable
 from reduset.sketching.result import Sketch
 from reduset.sketching.sketching import sketch
+from reduset.sketching.tables import TableRows
 
 __all__ = ["Change", "ColumnTable", "Sketch", "sketch"]

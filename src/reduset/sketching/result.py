@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from reduset._describe import Description, Row, counted, percent, significant
 from reduset._messages import printable
 from reduset._types import Array, Indices
-from reduset.certificate import Certificate
-from reduset.certificate.by_scale import ErrorProfile
+from reduset.certificate import Certificate, ErrorProfile
 from reduset.compression import error_text
 from reduset.mean import KernelMean
 from reduset.sketching.columns import ColumnTable

@@ -22,13 +22,11 @@ from reduset._frames import names_of
 from reduset._progress import Clock, Progress
 from reduset._types import Array, Indices, KernelLike, PointsLike, ProgressLike, Report, SeedLike, WeightsLike
 from reduset._validate import seeded
-from reduset.bandwidth.rules import SCALES, warn_of_units
-from reduset.certificate import Certificate
-from reduset.certificate.by_scale import ErrorProfile
+from reduset.bandwidth import SCALES, warn_of_units
+from reduset.certificate import Certificate, ErrorProfile
 from reduset.compression import QUOTAS, SQUARE_ROOT, TOL, Atoms, Run, certify, is_left_open, labels_of, weigh_atoms
 from reduset.compression import quotas as apportioned
-from reduset.kernels import Gaussian, RadialKernel
-from reduset.kernels.base import exponential
+from reduset.kernels import Gaussian, RadialKernel, exponential
 from reduset.mean import KernelMean, with_bandwidth
 from reduset.sketching.calibration import BOUND, EVERY, Calibration, calibrate_weights
 from reduset.sketching.columns import compare_columns

@@ -49,8 +49,7 @@ from reduset._engine import (
 )
 from reduset._types import Array, Floats, Indices, Report
 from reduset.mean import KernelMean
-from reduset.select import KCenter
-from reduset.select.kmeans import coordinates_of
+from reduset.select import KCenter, coordinates_of
 from reduset.sketching.summaries import Summary
 
 COVER_PROPORTION, MIN_COVERING = 0.01, 5

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from reduset import _archive, _validate
-from reduset._archive import fields as f
 from reduset.certificate import FrequencyLadders
 from reduset.kernels import kernel_field, stored_kernel
 from reduset.stream.buffer import RowBuffer, StreamSettings, require_radial
@@ -15,6 +14,8 @@ from reduset.stream.candidates import Assignments, CandidateAtoms, DriftDetector
 from reduset.stream.reservoir import ROWS, Reservoir
 from reduset.stream.sketch import StreamSketch
 from reduset.weights import WEIGHTINGS
+
+f = _archive.fields
 
 AMOUNT = f.number(0)
 STREAM: f.Fields = {

@@ -19,7 +19,6 @@ from reduset._frames import framed, is_table, table_weights
 from reduset._messages import is_quiet, warn
 from reduset._types import Array, KernelLike, PointsLike, SeedLike, WeightsLike
 from reduset._validate import naming_columns, seeded
-from reduset._validate import rows as _rows
 from reduset.compression import Compression, above_random_rows, better_weights
 from reduset.mean import KernelMean
 from reduset.stream import checkpoint
@@ -170,7 +169,7 @@ class StreamCompressor(BaseEstimator):
         shape = getattr(chunk, "shape", None)  # sparse matrices have one, and no length
         if empty and (shape[0] == 0 if shape else shape is None and isinstance(chunk, Sized) and len(chunk) == 0):
             return self
-        points = _rows.points(chunk)
+        points = _validate.rows.points(chunk)
         columns = _names(chunk)
         if stream is not None:
             self._require_same_columns(points.shape[1], columns, "X")
@@ -310,7 +309,7 @@ def _known(stream: StreamCompressor) -> list[str] | None:
 
 def _weights(value: WeightsLike, given: PointsLike, count: int) -> Array:
     """Weights of a chunk; all of them may be 0."""
-    value = _rows.brought(value, given)
+    value = _validate.rows.brought(value, given)
     array = np.asarray(value)
     if array.shape == (count,) and array.dtype.kind in "fiu" and not array.any():
         return np.zeros(count)

@@ -37,9 +37,7 @@ from reduset.kernels import Gaussian
 from reduset.mean import KernelMean
 from reduset.mixture import Mixture
 from reduset.select import KCenter
-from reduset.simplification import simplify
-from reduset.simplification.pipeline import fewest
-from reduset.simplification.simplifying import fitting_stages
+from reduset.simplification import fewest, fitting_stages, simplify
 from reduset.svm.estimators import CompressedOneClassSVM, CompressedSVC, CompressedSVM, CompressedSVR
 from reduset.svm.expansion import GaussianExpansion
 from reduset.svm.expansion_fit import ExpansionTarget

@@ -15,15 +15,16 @@ from sklearn.base import BaseEstimator, ClassifierMixin, OutlierMixin, Regressor
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from reduset import _archive, _validate
-from reduset._archive import fields as f
 from reduset._engine import row_blocks
 from reduset._types import Array, PointsLike
-from reduset._validate.rows import naming_columns
+from reduset._validate import naming_columns
 from reduset.svm import onnx_graph
 from reduset.svm.expansion import GaussianExpansion
 from reduset.svm.loss import SvmLoss
 from reduset.svm.machines import DecisionRule
 from reduset.svm.one_vs_one import OneVsOne
+
+f = _archive.fields
 
 FIELDS: f.Fields = {
     "centres": f.Numbers(("m", "d")),

@@ -29,7 +29,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from reduset._engine import blocks, single_threaded_blas
 from reduset._types import Array, Floats, Report
-from reduset.simplification.joint_fit import lbfgs
+from reduset.simplification import lbfgs
 from reduset.svm.expansion import CentredPoints, GaussianExpansion
 
 MIN_SQUARE = 0.55  # of h², for the square of a width: at ½ the norm is infinite

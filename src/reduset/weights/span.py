@@ -22,7 +22,7 @@ from reduset._engine import cached_property, cholesky_dropping
 from reduset._messages import warn
 from reduset._types import Array
 from reduset.kernels import Kernel
-from reduset.mixture.pieces import ComponentPieces, Pieces, gram_of
+from reduset.mixture import ComponentPieces, Pieces, gram_of
 from reduset.weights.weightings import WEIGHTINGS, Equations, solved
 
 CHOLESKY_UP_TO = 8000
