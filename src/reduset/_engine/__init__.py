@@ -115,10 +115,10 @@ if TYPE_CHECKING:
     from reduset._engine.lazy_cover import LazyCover, defining, to_numpy
     from reduset._engine.leaf_sums import LeafSums
     from reduset._engine.leaves import Leaves, build_leaves, leaf_order
-    from reduset._engine.near_rows import NearRows
     from reduset._engine.neighbours import LeafCover, nearest, nearest_by_block
     from reduset._engine.passes import BlockRows, add, each_column, held_rows, in_blocks, in_memory, map_rows, over_blocks
     from reduset._engine.profile import Frame, Profile
+    from reduset._engine.radius_search import NearRows
     from reduset._engine.rows import random_rows, rows_by_weight, rows_not_among
     from reduset._engine.shadows import shadow_centres
     from reduset._engine.strata import equal_mass_strata
@@ -201,7 +201,7 @@ _HOMES = {
     "lazy_cover": "LazyCover defining to_numpy",
     "leaf_sums": "LeafSums",
     "leaves": "Leaves build_leaves leaf_order",
-    "near_rows": "NearRows",
+    "radius_search": "NearRows",
     "neighbours": "LeafCover nearest nearest_by_block",
     "passes": "BlockRows add each_column held_rows in_blocks in_memory map_rows over_blocks",
     "profile": "Frame Profile",

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from reduset._engine.compiled import compiled, inner
 from reduset._engine.cuda.arrays import on_device
 from reduset._engine.lazy_cover import LazyCover, RowStore, update_bounds_by_products
-from reduset._engine.near_rows import HostNearRows, NearRows
 from reduset._engine.passes import LOADED_ENTRIES, BlockRows, SelectedRows
 from reduset._engine.profile import Frame
+from reduset._engine.radius_search import HostNearRows, NearRows
 from reduset._engine.threads import blocks, run_all
 from reduset._types import Array, Indices
 
@@ -39,7 +39,7 @@ def near_rows(store: RowStore, cosine: bool, squared_radius: float) -> NearRows:
     """The rows of a store, sorted for searches within a radius where they are."""
     if store.arrays is np:
         return HostNearRows(store, cosine, squared_radius)
-    from reduset._engine.cuda.near_rows import DeviceNearRows
+    from reduset._engine.cuda.radius_search import DeviceNearRows
 
     return DeviceNearRows(store, cosine, squared_radius)
 

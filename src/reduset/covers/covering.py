@@ -5,7 +5,7 @@ selected. The covering radius is at most twice the smallest possible radius for 
 guarantees a smaller factor unless P = NP (Gonzalez 1985). Distances are updated lazily (`_engine.lazy_cover`).
 
 With ``radius`` alone it is a net: a row is kept unless a row of higher priority that is kept is within the radius
-(`_engine.near_rows`). On any data it keeps no more rows than farthest-first selection in our measurements, and is faster unless
+(`_engine.radius_search`). On any data it keeps no more rows than farthest-first selection in our measurements, and is faster unless
 fewer than one row in a hundred is kept. In that case farthest-first selection is used, unless ``keep`` asks for an order.
 
 Arrays stay where they are, and `.npy` files are memory-mapped. Tables with a column of lists, and single tables, are loaded. Other

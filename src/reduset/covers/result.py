@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reduset import _archive
-from reduset._archive import fields as f
 from reduset._describe import Description, Row
 from reduset._engine import near_rows, to_numpy
 from reduset._progress import Progress
@@ -29,6 +28,7 @@ from reduset.covers.near import (
 )
 from reduset.covers.rows import held, in_metric, joined, open_rows, radius_of, require_directions, squared, start_of
 
+f = _archive.fields
 FARTHEST, NET = "farthest-first", "net"
 FILE = _archive.Kind(
     "reduset.Cover",

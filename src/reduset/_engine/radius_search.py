@@ -28,8 +28,8 @@ from numpy.typing import NDArray
 from reduset._engine.compiled import compiled
 from reduset._engine.lazy_cover import RowStore, defining
 from reduset._engine.leaves import leaf_order
-from reduset._engine.near_tiles import CANDIDATES, FAR, STEP, TILE, candidates, is_near, net_of_tiles, sample_search, tiles_of
 from reduset._engine.profile import Frame
+from reduset._engine.radius_tiles import CANDIDATES, FAR, STEP, TILE, candidates, is_near, net_of_tiles, sample_search, tiles_of
 from reduset._engine.threads import blocks, run_all, single_threaded_blas
 from reduset._types import Array, Floats, Indices, Report
 

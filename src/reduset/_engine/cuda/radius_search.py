@@ -1,4 +1,4 @@
-"""Rows on a GPU within a radius of each other (`_engine.near_rows`), by matrix products on the tensor cores.
+"""Rows on a GPU within a radius of each other (`_engine.radius_search`), by matrix products on the tensor cores.
 
 Rows are sorted by the nearest of some pivots, selected farthest first. Two groups are skipped if their pivots are farther apart
 than the radius and the radii of both groups. So nothing is compared across clusters that are far apart.
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from reduset._engine.cuda.guard import cuda_errors
 from reduset._engine.cuda.kernels import TYPES, kernel
 from reduset._engine.lazy_cover import UNIT, LazyCover
-from reduset._engine.near_rows import NearRows, net_of_pairs
+from reduset._engine.radius_search import NearRows, net_of_pairs
 from reduset._engine.threads import blocks
 from reduset._types import Array, Indices
 
