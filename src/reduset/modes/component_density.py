@@ -52,7 +52,8 @@ def _cell_keys(corners: Array) -> NDArray[np.uint64]:
         keys = whole[:, 0].copy()
         for column in whole.T[1:]:  # A 64-bit hash: the probability of a collision in a million cells is about 1e-8.
             keys = (keys ^ (keys >> np.uint64(32))) * np.uint64(0x9E3779B97F4A7C15) + column
-        return np.asarray((keys ^ (keys >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9))
+        mixed: NDArray[np.uint64] = (keys ^ (keys >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
+    return mixed  # on the device of the corners
 
 
 def binned(mean: KernelMean, width: float, side: float) -> tuple[KernelMean, float]:
