@@ -19,7 +19,7 @@ from reduset._engine.radius_search import NearRows, net_of_pairs
 from reduset._engine.threads import blocks
 from reduset._types import Array, Indices
 
-QUERIES, TARGETS = 1 << 13, 1 << 15  # rows of a matrix product
+QUERIES, TARGETS = 1 << 14, 1 << 14  # rows of a matrix product
 PIVOTS, GROUP = 2048, 256  # most groups, and least rows of a group on average
 WHOLE = 0.9  # share of the targets above which all are compared
 THREADS = 128
@@ -29,7 +29,7 @@ PAIRS = 1 << 22  # pairs confirmed at a time
 class DeviceNearRows(NearRows):
     """Rows of a CuPy array."""
 
-    base = QUERIES
+    base = 1 << 13
 
     def _prepare(self) -> None:
         store, xp, n = self.store, self.store.arrays, self.store.count
@@ -56,16 +56,27 @@ class DeviceNearRows(NearRows):
                 self._squares[a:b] = xp.einsum("ij,ij->i", part, part)
             largest = 1.0 if self.cosine else float(self._squares.max())
             self._slack = (store.dimension + 16) * 4 * UNIT * 2 * largest
-            self._largest = xp.ReductionKernel(
-                "float32 x, float32 a, float32 b", "float32 y", "x * a - b", "max(a, b)", "y = a", "-1e38f", "largest_score"
-            )
 
-    # A score x·t·a − b of a query and a target: (1 / |t|, 0) for cosines, (1, |t|²/2) otherwise. The squared distance is
+    # The score of a query x and a target t is x·t / |t| for cosines, x·t − |t|²/2 otherwise. The squared distance is
     # 2 − 2·score / |x|, or |x|² − 2·score.
 
-    def _factors(self, targets: Any) -> tuple[Any, Any]:
+    def _scores(self, queries: Any, targets: Any) -> Any:
+        """(q, t) scores."""
+        products, squares = self._products(queries, targets), self._squares[targets]
+        if self.cosine:
+            products /= self.store.arrays.sqrt(squares)
+        else:
+            products -= squares / 2
+        return products
+
+    def _largest(self, products: Any, targets: Any) -> Any:
+        """(q,) the largest score of each query."""
         xp, squares = self.store.arrays, self._squares[targets]
-        return (1 / xp.sqrt(squares), xp.zeros_like(squares)) if self.cosine else (xp.ones_like(squares), squares / 2)
+        factor = 1 / xp.sqrt(squares) if self.cosine else squares / 2
+        largest, missing = xp.empty(len(products), xp.float32), np.uint64(0)
+        vectors = (factor, missing) if self.cosine else (missing, factor)
+        kernel("largest_scores")((len(products),), (256,), (products, *vectors, np.int64(len(factor)), largest))
+        return largest
 
     def _lengths(self, queries: Any) -> tuple[Any, Any]:
         """(q,) offset and factor: the squared distance is offset − factor · score."""
@@ -96,14 +107,15 @@ class DeviceNearRows(NearRows):
     def _mark_part(self, queries: Any, targets: Any, offset_factor: tuple[Any, Any], found: Any) -> None:
         xp = self.store.arrays
         products = self._products(queries, targets)
-        factor, subtracted = self._factors(targets)
         offset, scale = offset_factor
-        least = offset - scale * self._largest(products, factor, subtracted, axis=1)
+        least = offset - scale * self._largest(products, targets)
         found |= least <= self.squared_radius - self._slack
         unsure = xp.flatnonzero((least <= self.squared_radius + self._slack) & ~found)
+        squares_of_targets = self._squares[targets]
         for a, b in blocks(len(unsure), QUERIES):
             some = unsure[a:b]
-            squares = offset[some, None] - scale[some, None] * (products[some] * factor - subtracted)
+            scores = products[some] / xp.sqrt(squares_of_targets) if self.cosine else products[some] - squares_of_targets / 2
+            squares = offset[some, None] - scale[some, None] * scores
             one, other = xp.nonzero(squares <= self.squared_radius + self._slack)
             for c, e in blocks(len(one), PAIRS):
                 pairs = some[one[c:e]], other[c:e]
@@ -125,11 +137,8 @@ class DeviceNearRows(NearRows):
         """Pairs of positions within the radius, with squared distances, on the device."""
         xp = self.store.arrays
         offset, scale = self._lengths(queries)
-        products = self._products(queries, targets)
-        factor, subtracted = self._factors(targets)
-        products *= factor
-        products -= subtracted
-        one, other = xp.nonzero(offset[:, None] - scale[:, None] * products <= self.squared_radius + self._slack)
+        squares = offset[:, None] - scale[:, None] * self._scores(queries, targets)
+        one, other = xp.nonzero(squares <= self.squared_radius + self._slack)
         for a, b in blocks(len(one), PAIRS):
             pairs = queries[one[a:b]], targets[other[a:b]]
             squares = self._exact(*pairs)
