@@ -17,6 +17,7 @@ from reduset._describe import Description, Row
 from reduset._engine import LazyCover, blocks, defining, near_rows, to_numpy
 from reduset._progress import Progress
 from reduset._types import Array, Indices, ProgressLike, SeedLike
+from reduset._validate import seeded
 from reduset.covers.near import Pairs
 from reduset.covers.rows import (
     METRICS,
@@ -121,6 +122,7 @@ class Audit:
         return str(self.describe())
 
 
+@seeded
 def audit(
     data: Any,
     keep: Any,
