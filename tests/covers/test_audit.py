@@ -54,8 +54,26 @@ def test_a_cover_is_audited_like_a_list(rows):
     mask = np.zeros(900, bool)
     mask[found.indices] = True
     assert audit(rows, mask).radius == found.audit().radius
-    every = audit(rows, np.arange(900), 0.0)
+    every = audit(rows, np.arange(900), 0.0, compare=True)
     assert (every.radius, every.factor, len(every.close.first)) == (0.0, 1.0, 0)
+
+
+def test_lists_that_keep_many_rows_are_compared_only_on_request(rows):
+    kept = np.arange(500)
+    found, compared = audit(rows, kept), audit(rows, kept, compare=True)
+    assert (found.best, found.factor, found.random_rows) == (None, None, None)
+    assert "compare=True" in str(found)
+    assert compared.factor >= 1
+    np.testing.assert_allclose(found.distances, distances(rows, kept, "euclidean").min(axis=1), atol=1e-12)
+    assert audit(rows, kept[:90], compare=False).best is None
+
+
+def test_the_first_centres_of_a_cover_are_audited_with_it(rows):
+    found = cover(rows, radius=2.5, keep="first", start=[5, 6])
+    assert found.audit().radius == pytest.approx(found.radius, rel=1e-12)
+    assert found.audit().kept.tolist() == [5, 6, *found.indices.tolist()]
+    with pytest.raises(ValueError, match="points that are not rows"):
+        cover(rows, 5, start=rows[:2] + 1).audit()
 
 
 @pytest.mark.parametrize(

@@ -93,6 +93,8 @@ def test_copies_of_one_row_and_a_radius_above_the_diameter_keep_one_row():
     assert cover(np.ones((3000, 3)), radius=0.0).indices.tolist() == [0]
     rows = np.random.default_rng(0).normal(size=(3000, 40))
     assert cover(rows, radius=1e3).size == 1
+    assert [cover(rows, radius=radius).size for radius in (1e17, 1e30, 1e200)] == [1, 1, 1]
+    assert cover(rows[:, :3] * 1e14, radius=1e40, keep="medoid").size == 1
     assert cover(rows, radius=0.0).size == 3000
     assert cover(rows, radius=1e3, keep="last").indices.tolist() == [2999]
 
@@ -155,6 +157,10 @@ def test_rows_are_added_to_a_saved_cover(tmp_path):
         np.testing.assert_array_equal(more.assignment_distances[:200], found.assignment_distances)
         np.testing.assert_allclose(more.assignment_distances[200:], gaps[200:, more.indices].min(axis=1), atol=2e-6)
         np.testing.assert_array_equal(more.points, rows[more.indices])
+    with pytest.raises(ValueError, match="data must have the 4 columns of this cover, got 3"):
+        found.update(rows[:, :3])
+    with pytest.raises(ValueError, match="radius must be a finite distance"):
+        found.groups(-1.0)
     with pytest.raises(ValueError, match="data must be given"):
         again.pairs()
     assert len(again.pairs(data=rows[:200]).first) == len(found.pairs().first)

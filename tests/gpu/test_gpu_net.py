@@ -58,6 +58,9 @@ def test_covers_and_audits_of_a_radius_are_those_of_the_processor(library, metri
     np.testing.assert_array_equal(found.indices, expected.indices)
     np.testing.assert_array_equal(found.assignments, expected.assignments)
     np.testing.assert_allclose(found.assignment_distances, expected.assignment_distances, rtol=1e-6, atol=1e-9)
+    points = rows[:50] + np.float32(3e-3)
+    more = [cover(some, radius=radius, metric=metric, keep="first", start=points) for some in (given, rows)]
+    np.testing.assert_array_equal(more[0].indices, more[1].indices)
     assert len(found.pairs().first) == len(expected.pairs().first)
     assert [len(part.rows) for part in found.components()] == [len(part.rows) for part in expected.components()]
     one, other = audit(given, found.indices, radius, metric=metric), audit(rows, found.indices, radius, metric=metric)

@@ -223,6 +223,11 @@ class LazyCover:
         with self.place.at_work():
             return self._assignments(report)
 
+    @property
+    def centres(self) -> Any:
+        """(c, d) all centres, in the coordinates of the definition."""
+        return self.place.arrays.concatenate(self._exact)
+
     def forget_rows(self) -> None:
         """Keep the centres and drop the rows."""
         self._bounds = self._seen = self.place = None  # type: ignore[assignment]

@@ -1,8 +1,8 @@
 """Rows within a radius of each other, exactly: the net of a list of rows, and all pairs.
 
 A *net* keeps a row unless a row that was kept earlier is within the radius. Rows come in the order of their priority. The list is
-halved: the net of the first half is found, rows of the second half near it are dropped, and the rest of the second half follows. So
-most comparisons are between two large sets.
+halved. The net of the first half is found, and rows of the second half near it are dropped. The rest of the second half follows in
+the same way. So most comparisons are between two large sets.
 
 Two searches find the pairs of two sets that may be near. Both sort the rows along their principal directions and skip parts of the
 sets with boxes farther apart than the radius.
@@ -118,8 +118,9 @@ class NearRows(ABC):
         positions = np.sort(self.position[:n])
         totals = np.zeros(len(self.position), np.int64)
         for one, other, _ in self._confirmed(positions, positions):
-            np.add.at(totals, self.order[one[one != other]], 1)
-        return totals[:n]
+            positions_of_part, counts = np.unique(one[one != other], return_counts=True)
+            totals[positions_of_part] += counts
+        return totals[self.position[:n]]
 
     def _are_near(self, queries: Indices, targets: Indices) -> NDArray[np.bool_]:
         near = np.zeros(len(queries), np.bool_)
@@ -154,6 +155,7 @@ class HostNearRows(NearRows):
         self.position[self.order] = np.arange(n)
         self.coordinates = coordinates[self.order]
         error = 2 * (np.sqrt(width) * UNIT + np.sqrt(4 * d * 2.0**-53)) * self.reach
+        self.squared_radius = min(self.squared_radius, 9 * self.reach**2)  # no two rows are farther apart than twice the reach
         limit = (np.sqrt(self.squared_radius) + error) ** 2 * (1 + (width + 8) * 2 * UNIT)
         self.limit = np.nextafter(np.float32(limit), np.float32(np.inf))
         self._by_products = self._products_are_faster()
@@ -219,8 +221,8 @@ class HostNearRows(NearRows):
                     least = squares.min(axis=1)
                     near[a + left[least <= self.squared_radius - slack]] = True
                     one, other = np.nonzero((squares <= self.squared_radius + slack) & ~near[a + left][:, None])
-                    for k, e_ in blocks(len(one), CANDIDATES):
-                        i, j = one[k:e_], other[k:e_]
+                    for k, stop in blocks(len(one), CANDIDATES):
+                        i, j = one[k:stop], other[k:stop]
                         exact = self._distances(self.order[queries[a + left[i]]], self.order[targets[c + j]])
                         near[a + left[i[exact <= self.squared_radius]]] = True
 

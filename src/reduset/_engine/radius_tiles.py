@@ -36,7 +36,7 @@ def tiles_of(points: Floats) -> NDArray[np.float32]:
 def candidates(
     points: Floats, tiles: Floats, low: Floats, high: Floats, limit: Any, near: NDArray[np.bool_]
 ) -> Iterator[tuple[Indices, Indices]]:
-    """Pairs (point, number of the target) that may be near, some thousand at a time. ``near`` marks points that need no more."""
+    """Pairs (point, number of the target) that may be near, some thousand at a time. Points marked ``near`` are omitted."""
     ones, others = np.empty(CANDIDATES, np.int64), np.empty(CANDIDATES, np.int64)
     at = np.zeros(2, np.int64)  # tile and point where the search continues
     while at[0] < len(tiles):

@@ -24,6 +24,7 @@ class AuditCommand(o.Threaded, o.Writing):
         typer.Option("--output", "-o", help="Table of all rows: nearest kept row, distance (.parquet, .feather, .csv, .tsv)."),
     ] = None
     radius: float | None = None
+    compare: Annotated[bool | None, typer.Option("--compare/--no-compare")] = None
     metric: str = "euclidean"
     column: str | None = None
     seed: o.Seed = 0
@@ -43,6 +44,7 @@ class AuditCommand(o.Threaded, o.Writing):
                 rows_of(self.keep, "KEEP"),
                 self.radius,
                 metric=self.metric,
+                compare=self.compare,
                 column=self.column,
                 rng=self.seed,
                 progress=shown,

@@ -1,4 +1,4 @@
-"""audit: how well a list of kept rows covers the data, whoever made it.
+"""audit: how well a list of kept rows covers the data. The list may come from any program.
 
 The covering radius is exact: the nearest kept row of every row is found among all of them, and close decisions are made in double
 precision. No cover of as many rows can have less than half of the farthest-first radius. The reason is that m + 1 rows that are at
@@ -23,10 +23,8 @@ from reduset.covers.rows import (
     METRICS,
     held,
     in_metric,
-    naming_file,
     open_rows,
     radius_of,
-    require_directions,
     row_near_mean,
     squared,
 )
@@ -41,19 +39,28 @@ class Audit:
 
     Attributes
     ----------
-    kept : (m,) array, the kept rows
+    kept : (m,) array
+        The kept rows.
     radius : float
         Exact covering radius: the largest distance of a row to its nearest kept row.
-    assignments : (n,) array, the nearest kept row of each row, as a position in ``kept``
-    distances : (n,) array, the distance of each row to its nearest kept row
-    limit : float or None, the radius that was asked for
-    uncovered : array, the rows farther than ``limit`` from all kept rows, the farthest first
-    close : Pairs of kept rows within ``limit`` of each other; None without a limit
-    best : float
-        Lower bound on the covering radius of any list of as many rows.
-    farthest_first : float, the covering radius of as many farthest-first rows
-    random_rows : float, the covering radius of as many random rows
-    metric : "euclidean" or "cosine" (1 − cos)
+    assignments : (n,) array
+        The nearest kept row of each row, as a position in ``kept``.
+    distances : (n,) array
+        The distance of each row to its nearest kept row.
+    limit : float or None
+        The radius that was asked for.
+    uncovered : array
+        The rows farther than ``limit`` from all kept rows. The farthest is first.
+    close : Pairs or None
+        Pairs of kept rows within ``limit`` of each other. None without a limit.
+    best : float or None
+        Lower bound on the covering radius of any list of as many rows. None without a comparison.
+    farthest_first : float or None
+        The covering radius of as many farthest-first rows.
+    random_rows : float or None
+        The covering radius of as many random rows.
+    metric : "euclidean" or "cosine"
+        The cosine distance is 1 − cos.
     """
 
     kept: Indices
@@ -63,14 +70,16 @@ class Audit:
     limit: float | None
     uncovered: Indices = field(repr=False)
     close: Pairs | None = field(repr=False)
-    best: float
-    farthest_first: float
-    random_rows: float
+    best: float | None
+    farthest_first: float | None
+    random_rows: float | None
     metric: str
 
     @property
-    def factor(self) -> float:
-        """The covering radius relative to the lower bound on the best possible one."""
+    def factor(self) -> float | None:
+        """The covering radius relative to the lower bound on the best possible one. None without a comparison."""
+        if self.best is None:
+            return None
         return self.radius / self.best if self.best > 0 else (1.0 if self.radius == 0 else np.inf)
 
     def worst(self, count: int = 10) -> Indices:
@@ -100,7 +109,9 @@ class Audit:
             ),
             Row(
                 "comparison",
-                f"{m:,} farthest-first rows: {self.farthest_first:.4g}; {m:,} random rows: {self.random_rows:.4g}; "
+                "not made, because more than a tenth of the rows are kept; compare=True makes it"
+                if self.best is None
+                else f"{m:,} farthest-first rows: {self.farthest_first:.4g}; {m:,} random rows: {self.random_rows:.4g}; "
                 f"at most {self.factor:.3g} times the best possible",
                 "The covering radius of as many rows chosen in other ways, and the ratio to a lower bound for any choice.",
                 {"farthest_first": self.farthest_first, "random_rows": self.random_rows, "factor": self.factor},
@@ -129,6 +140,7 @@ def audit(
     radius: float | None = None,
     *,
     metric: str = "euclidean",
+    compare: bool | None = None,
     column: str | None = None,
     rng: SeedLike = 0,
     progress: ProgressLike = False,
@@ -137,13 +149,21 @@ def audit(
 
     Parameters
     ----------
-    data : rows, as for `cover`
-    keep : (m,) row numbers of the kept rows, each at most once, or a mask of n truth values
+    data : array, frame, files, Dask collection or GPU array
+        The rows, as for `cover`. Files and Dask collections are loaded.
+    keep : (m,) row numbers, or a mask of n truth values
+        The kept rows, each at most once.
     radius : float, optional
         Rows farther than this from all kept rows are listed, and so are pairs of kept rows within it.
-    metric : "euclidean" or "cosine" (1 − cos)
-    column : str, name of the column of lists in a table
-    rng : seed of the random rows of the comparison
+    metric : "euclidean" or "cosine"
+        The cosine distance is 1 − cos.
+    compare : bool, optional
+        Compare with as many farthest-first and random rows. This takes long if many rows are kept. By default, the comparison is
+        made if at most a tenth of the rows are kept.
+    column : str
+        Name of the column of lists in a table.
+    rng : int or generator
+        Seed of the random rows of the comparison.
     progress : bool, or a function of (stage, done, total)
 
     Examples
@@ -156,28 +176,20 @@ def audit(
     """
     cosine = _validate.one_of(metric, "metric", METRICS) == "cosine"
     limit = None if radius is None else radius_of(radius)
-    with naming_file(data):
-        rows = open_rows(data, column)
-        if cosine:
-            require_directions(rows)
+    rows = held(open_rows(data, column, cosine))
     kept = _kept_rows(keep, rows.count)
     generator = _validate.generator(rng)
     display = Progress(progress)
     try:
-        centres = LazyCover(rows, cosine)
-        centres.add_rows(kept)
-        assignments, _ = centres.assignments(display.stage("nearest"))
+        assignments = _nearest_kept(rows, cosine, kept, display)
         measured = in_metric(np.sqrt(_squares(rows, kept, assignments, cosine)), cosine)
-        comparison = LazyCover(rows, cosine)
-        comparison.add_rows(np.array([row_near_mean(comparison)]))
-        farthest = comparison.extend(len(kept) - 1, 0.0, display.stage("farthest first"))
-        random = LazyCover(rows, cosine)
-        random.add_rows(np.sort(generator.choice(rows.count, len(kept), replace=False)))
-        at_random = random.extend(0, 0.0, display.stage("random rows"))
+        farthest = random = best = None
+        if len(kept) * 10 <= rows.count if compare is None else compare:
+            farthest, random = _radii_of_others(rows, cosine, len(kept), generator, display)
+            best = farthest / (4 if cosine else 2)
         close = None if limit is None else _close_pairs(rows, kept, limit, cosine)
     finally:
         display.close()
-    left = float(in_metric(np.sqrt(farthest), cosine))
     over = np.empty(0, np.int64) if limit is None else np.flatnonzero(measured > limit)
     return Audit(
         kept=kept,
@@ -187,9 +199,9 @@ def audit(
         limit=limit,
         uncovered=over[np.lexsort((over, -measured[over]))],
         close=close,
-        best=left / (4 if cosine else 2),
-        farthest_first=left,
-        random_rows=float(in_metric(np.sqrt(at_random), cosine)),
+        best=best,
+        farthest_first=farthest,
+        random_rows=random,
         metric=metric,
     )
 
@@ -212,6 +224,30 @@ def _kept_rows(keep: Any, n: int) -> Indices:
     return rows.astype(np.int64)
 
 
+def _nearest_kept(rows: Any, cosine: bool, kept: Indices, display: Progress) -> Indices:
+    """(n,) the nearest kept row of each row, as a position in ``kept``; kept rows have their own."""
+    assignments = np.full(rows.count, -1, np.int64)
+    assignments[kept] = np.arange(len(kept))
+    others = np.flatnonzero(assignments < 0)
+    if len(others):
+        centres = LazyCover(type(rows)(rows.take(rows.arrays.asarray(others))), cosine)
+        centres.add(rows.take(rows.arrays.asarray(kept)))
+        assignments[others], _ = centres.assignments(display.stage("nearest"))
+    return assignments
+
+
+def _radii_of_others(rows: Any, cosine: bool, size: int, generator: np.random.Generator, display: Progress) -> tuple[float, float]:
+    """The covering radii of as many farthest-first rows, and of as many random rows."""
+    farthest, random = LazyCover(rows, cosine), LazyCover(rows, cosine)
+    farthest.add_rows(np.array([row_near_mean(farthest)]))
+    random.add_rows(np.sort(generator.choice(rows.count, size, replace=False)))
+    squares = (
+        farthest.extend(size - 1, 0.0, display.stage("farthest first")),
+        random.extend(0, 0.0, display.stage("random rows")),
+    )
+    return float(in_metric(np.sqrt(squares[0]), cosine)), float(in_metric(np.sqrt(squares[1]), cosine))
+
+
 def _squares(rows: Any, kept: Indices, assignments: Indices, cosine: bool) -> Array:
     """(n,) squared distances of all rows to their nearest kept rows, in double precision."""
     xp, squares = rows.arrays, np.empty(rows.count)
@@ -224,7 +260,7 @@ def _squares(rows: Any, kept: Indices, assignments: Indices, cosine: bool) -> Ar
 
 def _close_pairs(rows: Any, kept: Indices, limit: float, cosine: bool) -> Pairs:
     """Pairs of kept rows within a distance."""
-    search = near_rows(held(rows), cosine, squared(limit, cosine))
+    search = near_rows(rows, cosine, squared(limit, cosine))
     one, other, squares = search.pairs(kept, kept)
     lower = one < other
     return Pairs(one[lower], other[lower], in_metric(np.sqrt(squares[lower]), cosine))

@@ -5,11 +5,8 @@ selected. The covering radius is at most twice the smallest possible radius for 
 guarantees a smaller factor unless P = NP (Gonzalez 1985). Distances are updated lazily (`_engine.lazy_cover`).
 
 With ``radius`` alone it is a net: a row is kept unless a row of higher priority that is kept is within the radius
-(`_engine.radius_search`). On any data it keeps no more rows than farthest-first selection in our measurements, and is faster unless
-fewer than one row in a hundred is kept. In that case farthest-first selection is used, unless ``keep`` asks for an order.
-
-Arrays stay where they are, and `.npy` files are memory-mapped. Tables with a column of lists, and single tables, are loaded. Other
-files and Dask collections are read block by block.
+(`_engine.radius_search`). In our measurements a net has fewer rows than farthest-first selection of the same radius. It is also
+faster, unless fewer than one row in a hundred is kept. Then farthest-first selection is used, unless ``keep`` sets an order.
 """
 
 from __future__ import annotations
@@ -27,10 +24,8 @@ from reduset.covers.result import FARTHEST, Cover, net_cover
 from reduset.covers.rows import (
     METRICS,
     in_metric,
-    naming_file,
     open_rows,
     radius_of,
-    require_directions,
     row_near_mean,
     squared,
     start_of,
@@ -57,22 +52,27 @@ def cover(
     ----------
     data : (n, d) array, frame, files, Dask collection or GPU array
         Rows of any floating type. A ``.npy`` file is memory-mapped. A single table, and tables with a column of lists, are loaded.
-        Folders, lists of files and Dask collections are read block by block. Arrays on a GPU (CuPy, torch, DLPack) stay there.
-    size : int, number of rows to choose, farthest first
+        Folders, lists of files and Dask collections are read block by block, or loaded for ``radius`` alone. Arrays on a GPU
+        (CuPy, torch, DLPack) stay there.
+    size : int
+        Number of rows to choose, farthest first.
     radius : float
         Largest distance of a row to its nearest chosen row. Alone, it gives a net: no chosen row is within the radius of another.
         With ``size``, farthest-first selection stops at whichever is reached first.
-    metric : "euclidean" or "cosine" (1 − cos)
-    keep : "first", "last", "medoid" or (n,) array of priorities, for ``radius`` alone
-        Which of several near rows is kept: the first or last one, the one with the most rows within the radius, or the one of the
-        highest priority, such as a quality score. Among equal priorities the first row is kept. The default is "first"; if fewer
-        than one row in a hundred is kept, it is farthest-first selection, which is faster there.
+    metric : "euclidean" or "cosine"
+        The cosine distance is 1 − cos.
+    keep : "first", "last", "medoid" or (n,) array
+        For ``radius`` without ``size``: the order in which rows are kept. "medoid" begins with the row that has the most rows
+        within the radius. An array has a priority for each row, such as a quality score; the highest is first. Among equal priorities the
+        first row is kept. The default is "first". If a sample shows that fewer than one row in a hundred is kept, the default is
+        farthest-first selection, which is then faster.
     start : (s,) row numbers or (s, d) points, optional
         Existing centres, to which the chosen rows are added. Default: farthest-first selection begins with the row nearest to the
         mean.
     assignments : bool
         Compute the nearest centre of every row. The default is True.
-    column : str, name of the column of lists in a table
+    column : str
+        Name of the column of lists in a table.
     progress : bool, or a function of (stage, done, total)
 
     Examples
@@ -97,14 +97,10 @@ def cover(
     if size is None and radius is None:
         raise ValueError("size or radius must be given: the number of rows, or the largest distance of a row to a chosen one")
     radius = None if radius is None else radius_of(radius)
-    with naming_file(data):
-        rows = open_rows(data, column)
+    rows = open_rows(data, column, cosine)
     n = rows.count
     limit = n if size is None else _validate.whole(size, "size", 1, n, "it is a number of rows")
     priority = priority_of(keep, n, size)
-    if cosine:
-        with naming_file(data):
-            require_directions(rows)
     display = Progress(progress)
     try:
         if size is None and radius is not None and (priority is not None or _keeps_many(rows, cosine, squared(radius, cosine))):
@@ -115,7 +111,7 @@ def cover(
 
 
 def _keeps_many(rows: Any, cosine: bool, squared_radius: float) -> bool:
-    """Whether a net keeps so many rows that it is faster than farthest-first selection, judged by a sample."""
+    """Whether a net of a sample keeps at least one row in a hundred. Then it is faster than farthest-first selection."""
     sample = rows.take(rows.arrays.arange(0, rows.count, max(1, rows.count // SAMPLED)))
     held = HostRows(to_numpy(sample))
     kept = near_rows(held, cosine, squared_radius).net(np.arange(held.count))
@@ -146,8 +142,8 @@ def _farthest_first(
         start=np.empty(0, np.int64) if start is None else first,
         metric="cosine" if cosine else "euclidean",
         method=FARTHEST,
-        rows=rows,
-        added=points,
+        _rows=rows,
+        _added=points,
     )
 
 

@@ -14,7 +14,7 @@ from reduset._types import Array, Indices, Report
 from reduset.covers.rows import squared
 
 ORDERS = ("first", "last", "medoid")
-BATCH = 1 << 18  # rows whose pairs are held at a time
+BATCH = 1 << 18  # pairs are held for this many rows at a time
 DIAMETER_ROWS = 2048
 
 
@@ -38,13 +38,13 @@ class WithPoints:
         numbers = np.arange(self.count)[rows] if isinstance(rows, slice) else np.asarray(rows)
         values = np.empty((len(numbers), self.dimension))
         own = numbers < self.store.count
-        values[own] = self.store.take(numbers[own])
+        values[own] = to_numpy(self.store.take(self.store.arrays.asarray(numbers[own])))
         values[~own] = self.points[numbers[~own] - self.store.count]
         return values
 
 
 def net_of(search: NearRows, order: Indices, start: Indices, report: Report | None = None) -> Indices:
-    """The rows of the order that are kept, given that those of ``start`` are."""
+    """The rows that are kept in addition to the rows of ``start``, in their order."""
     if len(start):
         order = order[~np.isin(order, start)]
         order = order[~search.are_near(order, start)]

@@ -26,7 +26,7 @@ from reduset.covers.near import (
     priorities,
     priority_of,
 )
-from reduset.covers.rows import held, in_metric, joined, open_rows, radius_of, require_directions, squared, start_of
+from reduset.covers.rows import held, in_metric, joined, open_rows, radius_of, squared, start_of
 
 f = _archive.fields
 FARTHEST, NET = "farthest-first", "net"
@@ -71,7 +71,7 @@ class Cover:
     ----------
     indices : (m,) array
         Row numbers in order of selection. With ``method="farthest-first"``, each row is the farthest from all earlier ones, so
-        every prefix is the cover of its size. With ``method="net"``, the order is that of the priorities.
+        every prefix is the cover of its size. With ``method="net"``, rows are in the order of their priorities.
     distances : (m,) array
         Distance of each row to the earlier ones when it was selected; the first is infinite. NaN for a net.
     radius : float
@@ -97,8 +97,8 @@ class Cover:
     start: Indices = field(repr=False)
     metric: str
     method: str
-    rows: Any = field(default=None, repr=False, compare=False)  # the rows of the data, None after loading
-    added: Any = field(default=None, repr=False, compare=False)  # (s, d) points passed as ``start``, or all centres after loading
+    _rows: Any = field(default=None, repr=False, compare=False)  # the rows of the data, None after loading
+    _added: Any = field(default=None, repr=False, compare=False)  # (s, d) points passed as ``start``, or all centres after loading
 
     @property
     def size(self) -> int:
@@ -112,11 +112,11 @@ class Cover:
 
     @property
     def points(self) -> Array:
-        """(s + m, d) the centres: those of ``start``, then the chosen rows."""
-        if self.rows is None:
-            return self.added
-        chosen = to_numpy(self.rows.take(self.rows.arrays.asarray(np.concatenate([self.start[self.start >= 0], self.indices]))))
-        return chosen if self.added is None else np.concatenate([self.added, chosen])
+        """(s + m, d) the centres: first ``start``, then the chosen rows."""
+        if self._rows is None:
+            return self._added
+        chosen = to_numpy(self._rows.take(self._rows.arrays.asarray(np.concatenate([self.start[self.start >= 0], self.indices]))))
+        return chosen if self._added is None else np.concatenate([self._added, chosen])
 
     # -- near rows ----------------------------------------------------------------------------------------------------------------
 
@@ -125,10 +125,11 @@ class Cover:
 
         Parameters
         ----------
-        radius : only rows within this distance of their centre; by default the radius of the cover
-            Two rows of a group are at most twice as far apart; four times for the cosine distance.
+        radius : float
+            Largest distance of a row to its centre. The default is the radius of the cover. Two rows of a group are at most twice
+            as far apart, four times for the cosine distance.
         """
-        reach = self.radius if radius is None else radius
+        reach = self.radius if radius is None else radius_of(radius)
         centres = np.concatenate([self.start, self.indices])
         own = np.zeros(len(self.assignments), bool)
         own[centres[centres >= 0]] = True
@@ -144,8 +145,10 @@ class Cover:
 
         Parameters
         ----------
-        radius : by default the radius that was asked for
-        data : the rows, needed only for a cover that was loaded from a file
+        radius : float
+            The default is the radius that was asked for.
+        data : array or any other rows
+            Needed only for a cover that was loaded from a file.
         """
         first, second, squares = pairs_within(self._data(data), self._reach(radius), self._cosine)
         return Pairs(first, second, in_metric(np.sqrt(squares), self._cosine))
@@ -169,37 +172,40 @@ class Cover:
 
     def _data(self, data: Any) -> Any:
         if data is not None:
-            rows = open_rows(data)
+            rows = open_rows(data, cosine=self._cosine)
             if rows.count != len(self.assignments):
                 raise ValueError(f"data must have the {len(self.assignments):,} rows of this cover, got {rows.count:,}")
             return rows
-        if self.rows is None:
+        if self._rows is None:
             raise ValueError("data must be given, because a cover that was loaded from a file has no rows")
-        return self.rows
+        return self._rows
 
-    def update(self, data: Any, keep: Any = None, progress: ProgressLike = False) -> Cover:
+    def update(self, data: Any, keep: Any = None, *, column: str | None = None, progress: ProgressLike = False) -> Cover:
         """The cover with more rows: all centres stay, and of the new rows those are kept that are near no centre.
 
         The rows of this cover keep their assignments, although a new centre may be nearer.
 
         Parameters
         ----------
-        data : the new rows; they are numbered after the rows of this cover
-        keep : which of several near new rows is kept, as for `cover`; the default is "first"
+        data : array or any other rows
+            The new rows. They are numbered after the rows of this cover.
+        keep : "first", "last", "medoid" or array
+            The order in which new rows are kept, as for `cover`. The default is "first".
+        column, progress : as for `cover`
         """
         if self.method != NET:
             raise ValueError("update needs a cover of a radius; pass start= to cover() for more farthest-first rows")
-        n = len(self.assignments)
-        rows = open_rows(data)
-        if self._cosine:
-            require_directions(rows)
+        n, points = len(self.assignments), self.points
+        rows = open_rows(data, column, self._cosine)
+        if rows.dimension != points.shape[1]:
+            raise ValueError(f"data must have the {points.shape[1]} columns of this cover, got {rows.dimension}")
         priority = priority_of("first" if keep is None else keep, rows.count, None)
         display = Progress(progress)
         try:
-            new = net_cover(rows, self._cosine, self.spacing, priority, self.points, True, display)
+            new = net_cover(rows, self._cosine, self.spacing, priority, points, True, display)
         finally:
             display.close()
-        both = None if self.rows is None else joined(self.rows, new.rows)
+        both = None if self._rows is None else joined(self._rows, new._rows)
         return replace(
             self,
             indices=np.concatenate([self.indices, n + new.indices]),
@@ -207,14 +213,16 @@ class Cover:
             radius=max(self.radius, new.radius),
             assignments=np.concatenate([self.assignments, new.assignments]),
             assignment_distances=np.concatenate([self.assignment_distances, new.assignment_distances]),
-            rows=both,
-            added=self.added if both is not None else np.concatenate([self.points, new.points[len(self.points) :]]),
+            _rows=both,
+            _added=self._added if both is not None else np.concatenate([points, new.points[len(points) :]]),
         )
 
     def audit(self, data: Any = None, radius: float | None = None, **options: Any) -> Audit:
         """Measure this cover like any list of rows (`audit`); ``data`` is needed only if the cover was loaded from a file."""
-        rows = self._data(data)
-        return audit(rows if data is None else data, self.indices, radius, metric=self.metric, **options)
+        if (self.start < 0).any():
+            raise ValueError("this cover cannot be audited, because its first centres are points that are not rows")
+        kept = np.concatenate([np.unique(self.start), self.indices])
+        return audit(self._data(data), kept, radius, metric=self.metric, **options)
 
     # -- files --------------------------------------------------------------------------------------------------------------------
 
@@ -236,7 +244,7 @@ class Cover:
         for name, limit in (("indices", n), ("start", n), ("assignments", k)):
             if len(values[name]) and values[name].max() >= limit:
                 raise ValueError(f"{name} must hold numbers below {limit:,}, got {values[name].max():,}")
-        return cls(**values, added=points)
+        return cls(**values, _added=points)
 
     def describe(self) -> Description:
         """Size, covering radius and spacing as rows of (label, value, explanation)."""
@@ -293,6 +301,6 @@ def net_cover(rows: Any, cosine: bool, radius: float, keep: Any, start: Any, ass
         start=given if points is None else np.full(len(points), -1, np.int64),
         metric="cosine" if cosine else "euclidean",
         method=NET,
-        rows=rows,
-        added=points,
+        _rows=rows,
+        _added=points,
     )

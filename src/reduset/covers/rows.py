@@ -39,10 +39,18 @@ MAX_RADIUS, MAX_ULPS = 1e150, 8
 MAX_ABS, MIN_ABS = 1e15, 1e-15  # limits of the largest absolute value: its square fits into single precision
 
 
-def open_rows(data: Any, column: str | None = None) -> Any:
-    """Rows as a `HostRows`, as `DeviceRows` if they are on a GPU, or as `FetchedRows` if they are in blocks."""
+def open_rows(data: Any, column: str | None = None, cosine: bool = False) -> Any:
+    """Checked rows as a `HostRows`, as `DeviceRows` if they are on a GPU, or as `FetchedRows` if they are in blocks."""
     if isinstance(data, HostRows | DeviceRows | FetchedRows):
         return data
+    with _naming_file(data):
+        rows = _rows_of(data, column)
+        if cosine:
+            _require_directions(rows)
+    return rows
+
+
+def _rows_of(data: Any, column: str | None) -> Any:
     if on_device(data):
         return DeviceRows(require_range(DevicePoints.checked(data, "data"), "data").values)
     paths = _paths_of_arrays(data, column)
@@ -79,7 +87,7 @@ def _paths_of_arrays(data: Any, column: str | None) -> list[str]:
 
 
 @contextmanager
-def naming_file(data: Any) -> Iterator[None]:
+def _naming_file(data: Any) -> Iterator[None]:
     """Begin errors about the rows of a file with the name of the file."""
     try:
         yield
@@ -239,7 +247,7 @@ def _zeros_of(rows: Any) -> tuple[int, int]:
     return int(is_zero.sum()), int(is_zero.argmax())
 
 
-def require_directions(rows: Any) -> None:
+def _require_directions(rows: Any) -> None:
     """Raise an error for rows of zeros. They have no direction, so their cosine is undefined."""
     found = [(count, a + k) for a, (count, k) in _in_parts(rows, _zeros_of) if count]
     if found:

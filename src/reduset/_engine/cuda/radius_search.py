@@ -38,7 +38,7 @@ class DeviceNearRows(NearRows):
             pivots.add_rows(np.zeros(1, np.int64))
             pivots.extend(max(0, min(PIVOTS, n // GROUP) - 1))
             group, distance = pivots.assignments()
-            centres = xp.concatenate(pivots._exact)
+            centres = pivots.centres
             radii = np.zeros(len(centres))
             np.maximum.at(radii, group, distance)
             squares = (centres * centres).sum(axis=1)
@@ -55,6 +55,7 @@ class DeviceNearRows(NearRows):
                 part = store.take(self._rows[a:b]).astype(xp.float32)
                 self._squares[a:b] = xp.einsum("ij,ij->i", part, part)
             largest = 1.0 if self.cosine else float(self._squares.max())
+            self.squared_radius = min(self.squared_radius, 9 * largest)  # no squared distance of two rows is above 4 · largest
             self._slack = (store.dimension + 16) * 4 * UNIT * 2 * largest
 
     # The score of a query x and a target t is x·t / |t| for cosines, x·t − |t|²/2 otherwise. The squared distance is
