@@ -63,9 +63,9 @@ def cover(
         The cosine distance is 1 − cos.
     keep : "first", "last", "medoid" or (n,) array
         For ``radius`` without ``size``: the order in which rows are kept. "medoid" begins with the row that has the most rows
-        within the radius. An array has a priority for each row, such as a quality score; the highest is first. Among equal priorities the
-        first row is kept. The default is "first". If a sample shows that fewer than one row in a hundred is kept, the default is
-        farthest-first selection, which is then faster.
+        within the radius. An array has a priority for each row, such as a quality score. The highest is first; among equal
+        priorities, the first row. The default is "first". If a sample shows that fewer than one row in a hundred is kept, the
+        default is farthest-first selection, which is then faster.
     start : (s,) row numbers or (s, d) points, optional
         Existing centres, to which the chosen rows are added. Default: farthest-first selection begins with the row nearest to the
         mean.
