@@ -101,6 +101,10 @@ class SparseKernelDensity(BaseEstimator):
     search_ : BandwidthScores or None
         The bandwidths tried and their scores.
 
+    Notes
+    -----
+    The setting of Cruz Cortés and Scott (2017) is ``select="kcenter", plateau=1e-7, weights="simplex_projection"``.
+
     Examples
     --------
     >>> import numpy as np

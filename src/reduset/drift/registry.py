@@ -10,7 +10,7 @@ from reduset.drift.column_scores import ColumnStatistics
 from reduset.drift.kernel_statistics import KernelStatistics
 from reduset.drift.statistic import Statistic
 
-#: The statistics by name. Add your own to use it in `DriftTest(statistics=)` and the command.
+#: The statistics by name. ``STATISTICS["mine"] = MyStatistic()`` adds your own to `DriftTest(statistics=)` and the command.
 STATISTICS: dict[str, Statistic] = {
     "kernel": KernelStatistics(),
     "columns": ColumnStatistics(),

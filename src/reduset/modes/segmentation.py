@@ -132,6 +132,10 @@ def segment(
     **options : parameters of `SparseMeanShift`
         A ``radius`` with ``via="mixture"`` has the same unit. 25/255 is 25 levels of 8 bits.
 
+    Notes
+    -----
+    The setting of Table I of Zhang and Kwok (2010) is ``bandwidth=0.1, spatial=0, via="mixture", radius=25 / 255, finish=False``.
+
     Examples
     --------
     >>> import numpy as np
