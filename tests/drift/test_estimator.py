@@ -184,6 +184,14 @@ def test_how_small_a_change_could_have_been_seen_falls_with_more_rows():
 
 
 @pytest.mark.slow
+def test_the_detectable_shift_is_of_the_continuous_columns():
+    flags = np.random.default_rng(3).integers(0, 2, (len(X), 2))
+    test = DriftTest(size=64, random_state=0, n_resamples=199)
+    assert test.fit(np.column_stack([X, flags])).test(np.column_stack([Y, flags[: len(Y)]])).detectable_shift > 0.01
+    assert test.fit(flags).test(flags[:100]).detectable_shift is None
+
+
+@pytest.mark.slow
 def test_a_distance_has_an_interval_and_what_chance_allows():
     test = DriftTest(size=64, random_state=0).fit(X)
     none, moved = test.test(Y), test.test(MOVED)

@@ -125,16 +125,32 @@ def test_another_file_is_encoded_the_same_way_and_a_new_category_is_refused(tmp_
         io.read(written(tmp_path, ".csv", frame().replace({"city": {frame()["city"][2]: "Bonn"}})), encode=table.encoding)
 
 
-def test_missing_categories_are_missing_values(tmp_path):
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_missing_entries_of_a_one_hot_column_are_a_category(tmp_path, suffix):
     rows = frame()
-    rows.loc[4, "city"] = None
+    rows.loc[[4, 9], "city"] = None
+    path = written(tmp_path, suffix, rows)
+    table = io.read(path, encode="auto")
+    assert len(table) == N
+    np.testing.assert_array_equal(np.flatnonzero(table.values[:, table.columns.index("city=(missing)")]), [4, 9])
+    cities = table.values[:, [column.startswith("city=") for column in table.columns]]
+    np.testing.assert_array_equal(cities.sum(axis=1), 1)
+    again = io.read(path, columns=table.columns, encode=table.encoding)
+    np.testing.assert_array_equal(again.values, table.values)
+    dropped = io.read(path, encode="auto", missing="drop")
+    assert len(dropped) == N - 2
+    assert "city=(missing)" not in dropped.columns
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_missing_dates_and_ordered_categories_are_missing_values(tmp_path, suffix):
+    rows = frame()
     rows.loc[6, "grade"] = None
     rows.loc[8, "when"] = None
-    for suffix in (".csv", ".parquet"):
-        path = written(tmp_path, suffix, rows)
-        with pytest.raises(io.FileError, match=r"column 'city' has no value in row 5"):
-            io.read(path, encode="auto")
-        assert len(io.read(path, encode="auto", missing="drop")) == N - 3
+    path = written(tmp_path, suffix, rows)
+    with pytest.raises(io.FileError, match=r"has no value in row [79]"):
+        io.read(path, encode="auto,grade=ordinal:low:mid:high")
+    assert len(io.read(path, encode="auto,grade=ordinal:low:mid:high", missing="drop")) == N - 2
 
 
 def test_whole_numbers_are_categories_where_they_are_named(tmp_path):

@@ -8,7 +8,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Ma
 from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
 
 import reference
-from reduset import FunctionKernel, Gaussian
+from reduset import FunctionKernel, Gaussian, compress
 from reduset.kernels import ANY_FAMILY
 
 
@@ -129,3 +129,9 @@ def test_a_function_kernel_shows_what_it_was_given():
     assert repr(FunctionKernel("rbf", gamma=0.5)) == "FunctionKernel('rbf', gamma=0.5)"
     assert repr(FunctionKernel(rbf_kernel, gamma=0.5)) == "FunctionKernel(rbf_kernel, gamma=0.5)"
     assert repr(FunctionKernel(RBF(2.0))) == "FunctionKernel(RBF(length_scale=2))"
+
+
+def test_kernels_that_need_writable_arrays_can_be_compressed():
+    rows = np.random.default_rng(0).dirichlet(np.ones(4), 60)
+    small = compress(rows, FunctionKernel("chi2", gamma=2.0), size=20)
+    assert small.certificate.relative_error < 0.1

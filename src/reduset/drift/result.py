@@ -132,17 +132,21 @@ class DriftResult:
 
     @cached_property
     def detectable_shift(self) -> float | None:
-        """The smallest shift of all rows that is detected with 80 % power. None if no rows were kept.
+        """The smallest shift of all rows that is detected with 80 % power. None if no rows were kept, or all columns are discrete.
 
-        All columns are shifted together, each by the same number of its standard deviations. The result is the Euclidean length of
-        the shift in these units.
+        All continuous columns are shifted together, each by the same number of its standard deviations. The result is the Euclidean
+        length of the shift in these units. A column is discrete, such as 0/1, if most of its values are repeated. Any shift of such
+        a column gives values that never occur, so the smallest one would be detected.
         """
         comparison = self.comparison
         if not len(comparison.sample):
             return None
         rows = np.asarray(comparison.sample[:SHIFTED_ROWS], np.float64)
         d = rows.shape[1]
-        step = np.concatenate([rows[:, a:b].std(axis=0) for a, b in blocks(d, BLOCK_COLUMNS)]) / np.sqrt(d)
+        step = np.concatenate([_continuous_scales(rows[:, a:b]) for a, b in blocks(d, BLOCK_COLUMNS)])
+        if not step.any():
+            return None
+        step /= np.sqrt(np.count_nonzero(step))
 
         def mean(shift: float) -> Array:  # in blocks, because the rows may have many columns
             parts = blocks(len(rows), max(1, BLOCK_VALUES // d))
@@ -174,3 +178,9 @@ class DriftResult:
 
     def __str__(self) -> str:
         return str(self.describe())
+
+
+def _continuous_scales(rows: Array) -> Array:
+    """(d,) standard deviations; 0 for columns in which most values are repeated."""
+    distinct = 1 + (np.diff(np.sort(rows, axis=0), axis=0) > 0).sum(axis=0)
+    return np.where(2 * distinct > len(rows), rows.std(axis=0), 0.0)

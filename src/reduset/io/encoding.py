@@ -2,7 +2,8 @@
 
 A column of k categories becomes k columns of 0 and 1 ("onehot"), or its positions 0, 1, … in a meaningful order ("ordinal"). Dates
 become days since 1970-01-01 ("days"). An unknown category is an error, the default of scikit-learn. A row of zeros would be
-closer to every category than two categories are to each other.
+closer to every category than two categories are to each other. Missing entries of a one-hot column are a category of their own,
+also as in scikit-learn, unless rows with missing values are dropped.
 
 Categories that are not given are found in a first pass over their columns, so that all blocks have the same columns. The order of
 ordered categories (pandas) is kept. Labels arrive as integer codes, so each block is encoded by one lookup in a table of
@@ -48,6 +49,7 @@ MAX_CATEGORIES = 1000
 MAX_AUTOMATIC = 50  # categories of a column that encode="auto" encodes
 NOTED = 12  # categories in a note
 UNKNOWN, ABSENT = -2, -1
+MISSING = "(missing)"  # the category of missing entries
 
 Opener = Callable[[], FileReader]
 
@@ -96,7 +98,8 @@ class Encoder:
     def encode(self, path: str, labels: CodedLabels, first: int) -> dict[str, Numbers]:
         """The encoded columns by name, NaN for missing labels; ``first`` is the number of the first row."""
         positions = {str(category): position for position, category in enumerate(self.known)}
-        table = np.array([*(positions.get(str(category), UNKNOWN) for category in labels.categories), ABSENT])
+        missing = positions.get(MISSING, ABSENT)
+        table = np.array([*(positions.get(str(category), UNKNOWN) for category in labels.categories), missing])
         codes = table[labels.codes]
         if (codes == UNKNOWN).any():
             row = int(np.argmax(codes == UNKNOWN))
@@ -232,7 +235,7 @@ def encoding_of(openers: Sequence[Opener], options: ReadOptions) -> tuple[dict[s
         encoders |= {name: Encoder(name, way) for name, way in _automatic(first, options, asked)}
     unknown = [name for name, encoder in encoders.items() if encoder.categories is None and encoder.way != DAYS]
     ranked = {name for name in unknown if encoders[name].way == ORDINAL and name in first.ordered}
-    categories, unique = _categories(openers, unknown, ranked)
+    categories, unique, incomplete = _categories(openers, unknown, ranked)
     unused = {}
     for name, known in categories.items():
         known = known if name in ranked else _in_order(known)
@@ -253,6 +256,8 @@ def encoding_of(openers: Sequence[Opener], options: ReadOptions) -> tuple[dict[s
             raise FileError(
                 f"{first.path}: column {name!r} must hold categories to be encoded, and has no entry; choose other columns"
             )
+        if name in incomplete and encoders[name].way == ONEHOT and options.missing != "drop" and MISSING not in known:
+            known = [*known, MISSING]
         encoders[name] = replace(encoders[name], categories=tuple(known))
     options = replace(options, unused=unused)
     if options.columns is None:
@@ -317,19 +322,23 @@ def _automatic(source: FileReader, options: ReadOptions, asked: Mapping[str, Enc
             yield name, ORDINAL if name in source.ordered else ONEHOT
 
 
-def _categories(openers: Sequence[Opener], names: Sequence[str], ranked: Collection[str]) -> tuple[dict[str, list[Any]], set[str]]:
-    """The categories of columns in all files, and the columns in which every entry is unique.
+def _categories(
+    openers: Sequence[Opener], names: Sequence[str], ranked: Collection[str]
+) -> tuple[dict[str, list[Any]], set[str], set[str]]:
+    """The categories of columns in all files, the columns in which every entry is unique, and those with missing entries.
 
     These are the categories that occur, or all of an ordered dictionary (``ranked``). Counting stops after `MAX_CATEGORIES`.
     """
     categories: dict[str, dict[str, Any]] = {name: {} for name in names}
-    entries = dict.fromkeys(names, 0)
+    entries, incomplete = dict.fromkeys(names, 0), set()
     for opener in openers if names else ():
         source = opener()
         for name in names:
             _check_kind(source, Encoder(name, ONEHOT))
         for block in source.blocks([], names, ROWS):
             for name, labels in zip(names, block.labels, strict=True):
+                if (labels.codes < 0).any():
+                    incomplete.add(name)
                 if name in ranked:
                     added = {str(category): category for category in labels.categories}
                     categories[name] = _merged(source.path, name, categories[name], added)
@@ -338,7 +347,7 @@ def _categories(openers: Sequence[Opener], names: Sequence[str], ranked: Collect
                     categories[name] |= {str(labels.categories[code]): labels.categories[code] for code in np.flatnonzero(counts)}
                     entries[name] += int(counts.sum())
     unique = {name for name in names if len(categories[name]) == entries[name]}
-    return {name: list(known.values()) for name, known in categories.items()}, unique
+    return {name: list(known.values()) for name, known in categories.items()}, unique, incomplete
 
 
 def _merged(path: str, name: str, known: dict[str, Any], added: dict[str, Any]) -> dict[str, Any]:

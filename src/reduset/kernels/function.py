@@ -65,6 +65,7 @@ class FunctionKernel(Kernel):
         if isinstance(self.function, str):
             # parameters and points were validated before, so this is not repeated for every block
             known = self._energy is not None
+            points, others = (rows if rows.flags.writeable else rows.copy() for rows in (points, others))  # chi2 writes to a view
             with _settings()(assume_finite=known or None, skip_parameter_validation=known or None):
                 values = _named().pairwise_kernels(points, others, metric=self.function, **self.parameters)
         elif self._of_single_rows:
