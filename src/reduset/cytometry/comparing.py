@@ -24,8 +24,7 @@ under the null hypothesis, so they are pooled over all labellings. The q-values 
 
 Witness. f_i(c) = Σ_a share_ia φ(c, c_a) is the density of sample i at an atom c, at the smallest bandwidth that the atoms resolve.
 The difference of the groups' means of f is the witness function. It is the direction in which the kernel separates the groups
-(Gretton et al. 2012, Section 2.3). Each atom is tested on log f like a population, with equally weighted samples. The q-values are
-over all atoms.
+(Gretton et al. 2012, Section 2.3). Fold changes are those of log f, with equally weighted samples.
 """
 
 from __future__ import annotations
@@ -238,7 +237,7 @@ def log_shares(counts: NDArray[Any], sizes: NDArray[np.integer], design: Design)
         expected = n * mean
         damping, sampling_variance = expected / (expected + 0.5), (1 - mean) / expected
         values = np.where(counts.any(axis=0), np.round(np.log((counts + 0.5) / (expected + 0.5)), DIGITS), 0.0)
-        scatter, free = _scatter(values, weights, design.nuisance)
+        scatter, free = scatter(values, weights, design.nuisance)
         information = free * weights * damping**2
         between = np.maximum((scatter - (information * sampling_variance).sum(axis=0)) / information.sum(axis=0), 0.0)
         weights = 1 / np.maximum(between + sampling_variance, 10.0**-DIGITS)
@@ -247,7 +246,7 @@ def log_shares(counts: NDArray[Any], sizes: NDArray[np.integer], design: Design)
     return LogShares(values, weights, np.minimum(unweighted / weighted, 1.0), damping**2 * sampling_variance)
 
 
-def _scatter(values: Array, weights: Array, nuisance: Array) -> tuple[Array, Array]:
+def scatter(values: Array, weights: Array, nuisance: Array) -> tuple[Array, Array]:
     """(k,) weighted squares about the nuisance, yᵀPy, and (n, k) the leverage that each sample keeps, Pᵢᵢ/wᵢ."""
     root = np.sqrt(weights).T
     q, _ = np.linalg.qr(root[:, :, None] * nuisance)
@@ -299,11 +298,11 @@ def fit(
     least = (
         np.broadcast_to(sampling_variance if weights is None else weights * sampling_variance, values.shape).mean(axis=0) / known
     )
-    shared = _Projection.of(np.ones(len(values)), design, X) if weights is None else None
+    shared = Projection.of(np.ones(len(values)), design, X) if weights is None else None
     step = COLUMNS if weights is None else 1  # columns of the same weights
     for first in range(0, k, step):
         columns = slice(first, first + step)
-        projection = _Projection.of(weights[:, first], design, X) if weights is not None else cast(_Projection, shared)
+        projection = Projection.of(weights[:, first], design, X) if weights is not None else cast(Projection, shared)
         explained, energy, effects[:, columns] = projection.explained(values[:, columns], X)
         spreads[:, columns] = projection.spreads[:, None]
         residual = energy - explained
@@ -315,7 +314,7 @@ def fit(
     return Fits(statistics, effects, spreads * np.sqrt(variance), freedom)
 
 
-class _Projection(NamedTuple):
+class Projection(NamedTuple):
     """Arrays that depend only on the weights: √w, M, XᵀGX, whether Z determines a labelling, and √ of (XᵀGX)⁻¹'s diagonal."""
 
     root: Array
@@ -325,7 +324,7 @@ class _Projection(NamedTuple):
     spreads: Array
 
     @classmethod
-    def of(cls, weights: Array, design: Design, X: Array) -> _Projection:
+    def of(cls, weights: Array, design: Design, X: Array) -> Projection:
         root = np.sqrt(weights)
         q, _ = np.linalg.qr(design.nuisance * root[:, None])
         off = np.eye(len(root)) - q @ q.T
@@ -413,35 +412,27 @@ class Witness:
     ----------
     values : Witness function of each group against the first, relative to the largest density of any group, (G − 1, m).
     fold_changes : Logarithms to base 2 of the ratio of densities, (G − 1, m).
-    q_values : Smallest false discovery rate at which an atom is found, (m,).
-    found : Whether an atom is found, (m,).
     bandwidth : Bandwidth of the densities.
     """
 
     values: Array = field(repr=False)
     fold_changes: Array = field(repr=False)
-    q_values: Array = field(repr=False)
-    found: NDArray[np.bool_] = field(repr=False)
     bandwidth: float
 
 
-def witness_of(populations: Populations, design: Design, fdr: float, rng: np.random.Generator) -> Witness:
-    """The witness function of the groups of a design, tested at every atom."""
+def witness_of(populations: Populations, design: Design) -> Witness:
+    """The witness function of the groups of a design at every atom."""
     mean = populations.sketch.mean
     narrow = with_bandwidth(mean, populations.sketch.resolution or cast(RadialKernel, mean.kernel).width)
     gram = narrow.kernel.product_gram(narrow.atoms, narrow.atoms)
-    labelled = relabellings(design, rng)
+    labelled = Relabellings(design.codes[None].astype(np.int16), 1)
     with single_threaded_blas():
         sizes, heights = populations.sizes[design.rows], (populations.atom_shares @ gram)[design.rows]
         logs = log_shares(sizes[:, None] * heights, sizes, design)
         fits = fit(logs.values, None, design, labelled, logs.known)
-    null = "permutation" if labelled.count >= MIN_LABELLINGS else "normal"
-    q = q_values(p_values(fits, labelled, null, fdr, len(design.levels) - 1))
     groups = np.stack([heights[design.codes == g].mean(axis=0) for g in range(len(design.levels))])
     return Witness(
         values=(groups[1:] - groups[0]) / float(groups.max()),
         fold_changes=fits.effects / np.log(2),
-        q_values=q,
-        found=q <= fdr,
         bandwidth=cast(RadialKernel, narrow.kernel).width,
     )

@@ -19,6 +19,7 @@ from reduset._messages import warn
 from reduset._types import Array, KernelLike, ProgressLike, SeedLike
 from reduset._validate import seeded
 from reduset.cohort import CohortMap
+from reduset.cytometry.clusters import ClusterDifferences, compare_clusters
 from reduset.cytometry.comparing import NULLS, Differences, Witness, compare, witness_of
 from reduset.cytometry.design import Design, design_of
 from reduset.cytometry.distance_tests import BatchCheck, WholeTest, check_batches, compare_whole
@@ -79,6 +80,7 @@ class CohortStudy(BaseEstimator):
     populations_ : Populations
     differences_ : Differences of the populations between groups; None without ``test``.
     whole_ : WholeTest, the test whether groups differ at all; None without ``test``.
+    clusters_ : ClusterDifferences, the clusters of cells of any size that differ; None without ``test``.
     witness_ : Witness, the differences of the groups' densities at every atom; None without ``test``.
     batches_ : BatchCheck; None without ``batch``.
     notes_ : Remarks.
@@ -141,7 +143,7 @@ class CohortStudy(BaseEstimator):
         design = self._design(samples, controls)
         runs = None if self.batch is None else samples.column(self.batch)
         units = self._units(samples, defining)
-        map_rng, populations_rng, test_rng, whole_rng, witness_rng, batch_rng = _validate.generator(
+        map_rng, populations_rng, test_rng, whole_rng, clusters_rng, batch_rng = _validate.generator(
             self.random_state, "random_state"
         ).spawn(6)
         self.samples_, self.controls_ = samples, controls
@@ -160,13 +162,15 @@ class CohortStudy(BaseEstimator):
         distances, errors = self.map_.distances_, self.map_.errors_
         self.differences_: Differences | None = None
         self.whole_: WholeTest | None = None
+        self.clusters_: ClusterDifferences | None = None
         self.witness_: Witness | None = None
         self.batches_: BatchCheck | None = None
         if design is not None:
             options: dict[str, Any] = {"fdr": self.fdr, "confidence": self.confidence, "null": self.null, "rng": test_rng}
             self.differences_ = compare(found.counts, found.sizes, design, found.names, **options)
             self.whole_ = compare_whole(distances, errors, design, whole_rng)
-            self.witness_ = witness_of(found, design, self.fdr, witness_rng)
+            self.clusters_ = compare_clusters(found, design, self.fdr, self.confidence, self.null, clusters_rng)
+            self.witness_ = witness_of(found, design)
         if runs is not None:
             patients = None if self.block is None else samples.column(self.block)
             title = str(self.batch)
@@ -261,7 +265,7 @@ class CohortStudy(BaseEstimator):
             f"{len(self.samples_.names)} samples, {int(self.samples_.sizes.sum()):,} cells, {len(self.samples_.markers)} markers"
         ]
         lines.append(f"{len(self.populations_)} populations on {len(self.populations_.atoms):,} atoms")
-        for part in (self.differences_, self.whole_, self.batches_):
+        for part in (self.differences_, self.clusters_, self.whole_, self.batches_):
             lines += [] if part is None else str(part).splitlines()
         return "\n  ".join(lines)
 
@@ -282,8 +286,9 @@ class CohortStudy(BaseEstimator):
             "shares": self.populations_.shares,
             "notes": list(self.notes_),
         }
-        if self.differences_ is not None and self.whole_ is not None:
+        if self.differences_ is not None and self.clusters_ is not None and self.whole_ is not None:
             facts["differences"] = self.differences_.rows()
+            facts["clusters"] = [] if self.clusters_.differences is None else self.clusters_.differences.rows()
             facts["whole"] = {"share": self.whole_.share, "interval": self.whole_.interval, "p": self.whole_.p_value}
         if self.batches_ is not None:
             whole = self.batches_.whole
