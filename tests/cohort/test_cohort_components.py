@@ -5,7 +5,7 @@ import pytest
 
 from reduset import Gaussian, KernelMean, Laplacian, Mixture, NotReachedWarning
 from reduset.cohort import CohortMap, divergences
-from reduset.cohort.comparison import as_components
+from reduset.cohort.comparison import ComparisonOptions, own_pieces
 from reduset.compression import AtomRequest
 
 
@@ -58,7 +58,8 @@ def test_a_bag_on_as_many_components_as_points_is_its_density():
 @pytest.mark.parametrize("kernel", [Gaussian(0.5), Gaussian(0.7, covariance=np.diag([1.0, 0.5, 2.0]), normalized=True)], ids=repr)
 def test_components_are_densities_whatever_the_scale_and_shape_of_the_kernel(kernel):
     bag = cohort()[0]
-    found = as_components(bag, kernel, AtomRequest(size=20, weights="simplex", pieces="components"), np.random.default_rng(0))
+    request = AtomRequest(size=20, weights="simplex", pieces="components")
+    found = own_pieces(bag, ComparisonOptions("kl", kernel, "own", request, 2), np.random.default_rng(0))
     assert found.mean.mass == pytest.approx(1)
     assert found.mean.weights.min() >= 0
     assert found.n_samples == len(bag)

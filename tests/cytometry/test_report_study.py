@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from reduset.cytometry import CohortStudy, DifferencesDisplay, PopulationDisplay, SampleSet, write_report
-from reduset.cytometry.figures import study_figure
+from reduset.cytometry.figures import separating_markers
 from report_cases import BREAKERS, HOSTILE, QUOTED, Page, cohort, embedded, sample_set, study, unpacked
 
 mpl.use("Agg")
@@ -188,12 +188,12 @@ def test_a_study_that_finds_nothing_says_what_that_means(fitted, tmp_path):
 
 
 def test_the_surest_markers_are_across_and_up(fitted):
-    shown = study_figure(fitted)
-    assert len(set(shown.witness.pair)) == 2
+    assert len(set(separating_markers(fitted.populations_, fitted.witness_))) == 2
     given = sample_set()
     rng = np.random.default_rng(1)
     cells = tuple(np.column_stack([rng.normal(size=len(each)), 0 * each[:, 1], each[:, 2:]]) for each in given.cells)
-    assert study_figure(study(replace(given, cells=cells, state=frozenset()))).witness.pair == (2, 3)
+    shown = study(replace(given, cells=cells, state=frozenset()))
+    assert separating_markers(shown.populations_, shown.witness_) == [2, 3]
 
 
 @pytest.mark.slow
@@ -225,5 +225,5 @@ def test_what_is_no_fitted_study_is_refused(tmp_path):
 
 
 def test_shares_too_many_for_a_page_are_said_to_be(fitted, tmp_path, monkeypatch):
-    monkeypatch.setattr("reduset.cytometry.report_tables.MAX_SHARES", 3)
+    monkeypatch.setattr("reduset.cytometry.report.MAX_SHARES", 3)
     assert "The table has 24 entries, too many for a page" in written(tmp_path, fitted).text()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from reduset.cytometry import CohortStudy, write_report
-from reduset.cytometry.figures import study_figure
+from reduset.cytometry.figures import population_figure, separating_markers
 from reduset.report.words import shortened
 from report_cases import HOSTILE, QUOTED, sample_set, study
 from report_visits import Visit, hovered
@@ -100,7 +100,7 @@ def dots(seen):
 
 
 def test_fold_changes_are_drawn_and_the_population_that_is_chosen_sample_by_sample(seen, fitted):
-    told, order = fitted.differences_, study_figure(fitted).differences.order
+    told, order = fitted.differences_, fitted.differences_.order()
     np.testing.assert_allclose(seen.trace("forest", 1, "x"), told.effects[0, order])
     for k in order[::-1]:
         seen.page.select_option("#population", str(k))
@@ -112,7 +112,7 @@ def test_fold_changes_are_drawn_and_the_population_that_is_chosen_sample_by_samp
 
 
 def test_a_click_on_a_fold_change_chooses_its_population(seen, fitted):
-    order = study_figure(fitted).differences.order
+    order = fitted.differences_.order()
     seen.page.select_option("#population", str(order[0]))
     seen.settle()
     marker = seen.page.locator("#forest .scatterlayer .trace").nth(1).locator(".point").nth(1)
@@ -125,7 +125,7 @@ def test_a_click_on_a_fold_change_chooses_its_population(seen, fitted):
 
 
 def test_the_heatmap_has_the_medians_in_either_order(seen, fitted):
-    shown = study_figure(fitted).populations
+    shown = population_figure(fitted)
     for value, order in (("size", np.arange(len(shown.names))), ("alike", shown.order)):
         seen.page.select_option("#order", value)
         seen.settle()
@@ -136,15 +136,17 @@ def test_the_heatmap_has_the_medians_in_either_order(seen, fitted):
 
 
 def test_the_markers_that_are_chosen_are_across_and_up(seen, fitted):
-    shown = study_figure(fitted).witness
-    assert [seen.page.input_value(f"#{name}") for name in ("across", "up")] == [str(k) for k in shown.pair]
+    shown, points = fitted.witness_, fitted.populations_.atoms
+    assert [seen.page.input_value(f"#{name}") for name in ("across", "up")] == list(
+        map(str, separating_markers(fitted.populations_, shown))
+    )
     for pair in ((0, 3), (1, 2)):
         for name, k in zip(("across", "up"), pair, strict=True):
             seen.page.select_option(f"#{name}", str(k))
         seen.settle()
         order = seen.trace("where", 0, "customdata").astype(int)
         for axis, k in zip("xy", pair, strict=True):
-            np.testing.assert_allclose(seen.trace("where", 0, axis), shown.points[order, k], rtol=1e-6)
+            np.testing.assert_allclose(seen.trace("where", 0, axis), points[order, k], rtol=1e-6)
         colours = seen.page.evaluate("document.getElementById('where').data[0].marker.color")
         np.testing.assert_allclose(colours, shown.fold_changes[0, order], rtol=1e-5)
         rings = seen.page.evaluate("document.getElementById('where').data[0].marker.line.width")

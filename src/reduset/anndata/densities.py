@@ -2,26 +2,24 @@
 
     f(x) = (1/n) Σᵢ exp(−½ (x − xᵢ)ᵀ(h²C)⁻¹(x − xᵢ)),    C the covariance of the cells, h = n^(−1/6) (Scott's factor).
 
-The result is f at each cell, scaled to [0, 1]. Up to `MAX_EXACT` cells the sum is computed exactly. For more cells, f is compressed
-to a few atoms, and the error is measured against all cells:
+The result is f at each cell, scaled to [0, 1]. Up to `MAX_EXACT` cells the sum is computed exactly. For more cells, each cell is
+divided linearly among the four nearest points of a lattice with a spacing of h/6 or less. A Gaussian filter smooths the weights of
+these points, and cubic splines interpolate the result with an error of at most 1e-4 of the peak. O(n + lattice).
 
-1. The cells of a bin, at most a quarter of a bandwidth wide, become one weighted point at their mean. O(n).
-2. These points are compressed within the tolerance. O(bins·m).
-3. The error of the m atoms against all n cells, including step 1, is measured by random frequencies in one pass. O(n).
-4. The atoms are summed on a lattice and interpolated by cubic splines. With a spacing of h/6, the error is within 1e-4 of the peak.
-   O(lattice·m + n).
-
-If the embedding is so wide that the lattice would be large, steps 1 and 4 are skipped. The cost is then O(n·m).
+The error of the weighted lattice points against all n cells is measured by random frequencies in one pass, O(n). If the lattice
+would be large, because the embedding is wide, f is compressed to a few atoms, which are summed at every cell. O(n·m).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.ndimage import map_coordinates, spline_filter
+from scipy.ndimage import gaussian_filter, map_coordinates, spline_filter
 
 from reduset import _validate
 from reduset._messages import warn
@@ -34,15 +32,13 @@ from reduset.mean import KernelMean
 
 DENSITY_MADE_BY = "reduset.anndata.density"
 MAX_EXACT = 5000  # cells
-COMPRESSION_TOL = 0.9  # relative to `tol`; the rest is for the bins
-MAX_ATOMS = 6000  # their weights take some ten seconds; most densities need fewer
-MAX_BIN_WIDTH = 0.25  # bandwidths, at a tolerance of 0.01 or more
-SPACING = 1 / 6  # bandwidths, of the lattice
+MAX_ATOMS = 6000  # their weights take some ten seconds
+POINTS_PER_BANDWIDTH = 6  # of the lattice, at a tolerance of 0.01 or more
+REACH = 6.0  # bandwidths of the filter
 SPLINE_ERROR = 1e-4  # of the peak: the largest error observed, which is added to the bound of every value
 MARGIN = 12  # lattice points around all cells, which splines use
 MAX_LATTICE_POINTS = 1 << 23
-MAX_PAIRS = 3e10  # of lattice points and bins, summed if the atoms do not reach the tolerance: half a minute
-MIN_BINNED_TOL = 1e-3  # below, splines and bins are not exact enough
+MIN_LATTICE_TOL = 1e-3  # below, splines and the lattice are not exact enough
 ROWS = 1 << 20  # at a time
 CONFIDENCE = 0.95
 
@@ -166,94 +162,85 @@ def _mean_of(points: Floats, name: str) -> KernelMean:
 
 def embedding_density(mean: KernelMean, points: Floats, tol: float, name: str) -> tuple[Array, dict[str, Any]]:
     """(n,) the density at the cells, scaled to [0, 1], and its facts: error, interval, largest error, size and n."""
-    small, values = mean, np.empty(0)
-    error, interval, spline_error = 0.0, np.zeros(2), 0.0
+    size, error, interval, spline_error = mean.size, 0.0, np.zeros(2), 0.0
     if mean.size <= MAX_EXACT:
         values = mean(points)
     else:
         lattice = _Lattice.of(mean, tol)
-        binned = mean if lattice is None else lattice.binned(mean)
-        limit = min(MAX_ATOMS, binned.size)
-        compressed = compress_quietly(binned, tol=COMPRESSION_TOL * tol, max_size=limit, select="kcenter", weights="free", rng=0)
-        small = cast(KernelMean, compressed.mean)
-        scales: Any = Run(np.random.default_rng(0), CONFIDENCE).target(mean).scales(small.size)
-        width = np.array([cast(Gaussian, mean.kernel).width])
-        profile = scales.profile(small, width, CONFIDENCE, small.size)
-        if profile.relative_errors[0] > tol and lattice is not None and lattice.size * binned.size <= MAX_PAIRS:
-            small = binned
-            profile = scales.profile(small, width, CONFIDENCE, small.size)
+        if lattice is None:
+            limit = min(MAX_ATOMS, mean.size)
+            compressed = compress_quietly(mean, tol=tol, max_size=limit, select="kcenter", weights="free", rng=0)
+            small = cast(KernelMean, compressed.mean)
+            values = np.maximum(small(points), 0.0)
+        else:
+            weights = lattice.weights(points)
+            small = KernelMean.from_samples(lattice.coordinates(weights), mean.kernel, weights[weights > 0])
+            values, spline_error = np.maximum(lattice.smoothed(weights, points), 0.0), SPLINE_ERROR
+        size = small.size
+        scales: Any = Run(np.random.default_rng(0), CONFIDENCE).target(mean).scales(size)
+        profile = scales.profile(small, np.array([cast(Gaussian, mean.kernel).width]), CONFIDENCE, size)
         error, interval = float(profile.relative_errors[0]), np.array(profile.intervals[0])
         if error > tol:
             warn(f"tol={tol:g} was not reached: the relative error of the density of {name} is {error:.2g}")
-        values = np.maximum(small(points) if lattice is None else lattice.interpolated(small, points), 0.0)
-        spline_error = SPLINE_ERROR * (lattice is not None)
     low, high = float(values.min()), float(values.max())
     norm = float(np.sqrt(values.mean()))  # of f in the kernel's space, since ‖f‖² = (1/n) Σ f(xᵢ)
     return np.clip((values - low) / (high - low), 0, 1) if high > low else np.ones(len(values)), {
         "relative_error": error,
         "interval": interval,
         "sup_error": float(interval[1]) * norm / high + spline_error,
-        "size": small.size,
+        "size": size,
         "n": len(values),
     }
 
 
 @dataclass(frozen=True)
 class _Lattice:
-    """A lattice in coordinates z = (x − centre) @ transform, in which the kernel is isotropic with bandwidth 1."""
+    """The integer points of coordinates z = (x − centre) @ transform − low, in which the kernel is isotropic."""
 
     centre: Array
     transform: Array
-    low: Array  # of z
-    high: Array
-    bin_width: float
+    low: Array
+    shape: tuple[int, int]
+    bandwidth: float  # in coordinates z
 
     @classmethod
     def of(cls, mean: KernelMean, tol: float) -> _Lattice | None:
         """The lattice of a kernel mean; None if it would be large, or if its error would exceed the tolerance."""
         kernel = cast(Gaussian, mean.kernel)
-        factor = np.linalg.cholesky(kernel.covariance) * kernel.width
-        transform, centre = np.asarray(np.linalg.inv(factor).T, np.float64), np.asarray(mean.atoms[0], np.float64)
-        low, high = np.full(2, np.inf), np.full(2, -np.inf)
-        for a in range(0, mean.size, ROWS):
-            block = (mean.atoms[a : a + ROWS] - centre) @ transform
-            low, high = np.minimum(low, block.min(axis=0)), np.maximum(high, block.max(axis=0))
-        lattice = cls(centre, transform, low, high, MAX_BIN_WIDTH * min(1.0, float(np.sqrt(tol / 0.01))))
-        points = float(np.prod(lattice._sides(min(lattice.bin_width, SPACING))))
-        return lattice if tol >= MIN_BINNED_TOL and points <= MAX_LATTICE_POINTS else None
+        bandwidth = POINTS_PER_BANDWIDTH * max(1.0, float(np.sqrt(0.01 / tol)))
+        transform = np.asarray(np.linalg.inv(np.linalg.cholesky(kernel.covariance) * kernel.width / bandwidth).T, np.float64)
+        lattice = cls(np.asarray(mean.atoms[0], np.float64), transform, np.zeros(2), (0, 0), bandwidth)
+        ends = np.array([[block.min(axis=0), block.max(axis=0)] for block in lattice.positions(mean.atoms)])
+        low, high = ends[:, 0].min(axis=0) - MARGIN, ends[:, 1].max(axis=0) + MARGIN
+        rows, columns = np.floor(high - low) + 2
+        if tol < MIN_LATTICE_TOL or rows * columns > MAX_LATTICE_POINTS:
+            return None
+        return replace(lattice, low=low, shape=(int(rows), int(columns)))
 
-    @property
-    def size(self) -> int:
-        """The number of points."""
-        return int(self._sides(SPACING).prod())
-
-    def _sides(self, spacing: float) -> Array:
-        return np.floor((self.high - self.low) / spacing) + 1 + 2 * MARGIN
-
-    def binned(self, mean: KernelMean) -> KernelMean:
-        """One weighted atom for the cells of each bin, at their mean."""
-        sides = self._sides(self.bin_width).astype(np.int64)
-        bins = int(sides.prod())
-        counts, sums = np.zeros(bins), np.zeros((2, bins))
-        for a in range(0, mean.size, ROWS):
-            block = mean.atoms[a : a + ROWS] - self.centre
-            positions = ((block @ self.transform - self.low) / self.bin_width).astype(np.int64)
-            codes = positions[:, 0] * sides[1] + positions[:, 1]
-            counts += np.bincount(codes, minlength=bins)
-            for column in range(2):
-                sums[column] += np.bincount(codes, block[:, column], bins)
-        filled = counts > 0
-        return KernelMean.from_samples((sums[:, filled] / counts[filled]).T + self.centre, mean.kernel, counts[filled])
-
-    def interpolated(self, small: KernelMean, points: Floats) -> Array:
-        """The values of a small mean at many points, by splines through its values on the lattice."""
-        rows, columns = self._sides(SPACING).astype(np.int64).tolist()
-        first = self.low - MARGIN * SPACING
-        z = np.stack(np.meshgrid(np.arange(rows), np.arange(columns), indexing="ij"), axis=-1).reshape(-1, 2) * SPACING + first
-        x = z @ np.linalg.inv(self.transform) + self.centre
-        spline = spline_filter(np.asarray(small(x), np.float64).reshape(rows, columns))
-        values = np.empty(len(points))
+    def positions(self, points: Floats) -> Iterator[Array]:
+        """Coordinates z of points, block by block."""
         for a in range(0, len(points), ROWS):
-            positions = ((points[a : a + ROWS] - self.centre) @ self.transform - first) / SPACING
-            values[a : a + ROWS] = map_coordinates(spline, positions.T, prefilter=False, mode="nearest")
-        return values
+            yield (points[a : a + ROWS] - self.centre) @ self.transform - self.low
+
+    def weights(self, points: Floats) -> Array:
+        """The number of cells at each lattice point. A cell is divided linearly among the four points around it."""
+        sums = np.zeros(self.shape[0] * self.shape[1])
+        for positions in self.positions(points):
+            first = positions.astype(np.int64)
+            upper = positions - first
+            codes = first[:, 0] * self.shape[1] + first[:, 1]
+            for i, j in product((0, 1), repeat=2):
+                proportions = np.abs(1 - i - upper[:, 0]) * np.abs(1 - j - upper[:, 1])
+                sums += np.bincount(codes + i * self.shape[1] + j, proportions, len(sums))
+        return sums.reshape(self.shape)
+
+    def coordinates(self, weights: Array) -> Array:
+        """The lattice points with a weight, in the coordinates of the cells."""
+        return (np.argwhere(weights > 0) + self.low) @ np.linalg.inv(self.transform) + self.centre
+
+    def smoothed(self, weights: Array, points: Floats) -> Array:
+        """The mean of the kernel functions at all lattice points, at the given points."""
+        peak = 2 * np.pi * self.bandwidth**2 / len(points)  # of the filter, whose weights sum to 1
+        spline = spline_filter(peak * gaussian_filter(weights, self.bandwidth, mode="constant", truncate=REACH))
+        values = [map_coordinates(spline, z.T, prefilter=False, mode="nearest") for z in self.positions(points)]
+        return np.concatenate(values)

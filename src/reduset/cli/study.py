@@ -74,7 +74,7 @@ class StudyCommand(o.Seeded, o.Writing):
     ] = ALL
     gate: Annotated[
         str | None,
-        typer.Option("--gate", help="Only cells within a gate: a FlowJo workspace (.wsp), GatingML (.xml), or membership tables."),
+        typer.Option("--gate", help="Only cells within a gate: a FlowJo workspace (.wsp), GatingML (.xml), or a membership table."),
     ] = None
     population: Annotated[
         str | None, typer.Option("--gate-name", help="The gate of that file, by name or path, such as Cells/Singlets.")

@@ -11,7 +11,6 @@ as for bags in memory.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -82,76 +81,28 @@ class BagProjector:
         return BagEvidence(kappa, residual, mean.size, mean.mass, mean.total)
 
 
-class BagSource(ABC):
-    """Many bags, in memory or elsewhere.
+class Bags:
+    """Many bags, in memory or elsewhere. Functions of bags elsewhere are tasks, so they must be importable.
 
     Attributes
     ----------
     sizes : Number of points of each bag.
     """
 
-    sizes: list[int]
-
-    @abstractmethod
-    def pick(self, rows: Sequence[Indices | None]) -> list[Floats]:
-        """These rows of each bag, None for all."""
-
-    @abstractmethod
-    def each(self, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]], report: Report) -> list[Any]:
-        """``function(points, *arguments)`` of every bag."""
-
-    @abstractmethod
-    def project(
-        self, spans: Sequence[Span], kernel: Kernel, confidence: float, rngs: Sequence[np.random.Generator], report: Report
-    ) -> list[BagEvidence]:
-        """Project every bag onto the last span. The bags were already projected onto the other spans, in this order."""
-
-    @abstractmethod
-    def means(self, kernel: Kernel) -> list[KernelMean]:
-        """The kernel means of all points."""
-
-
-class BagsInMemory(BagSource):
-    """Bags in memory, one after the other."""
-
     def __init__(self, bags: Sequence[Floats]) -> None:
         self._bags = bags
+        self._in_memory = not any(map(in_blocks, bags))
         self._projectors: list[BagProjector] = []
         self.sizes = [len(bag) for bag in bags]
 
     def pick(self, rows: Sequence[Indices | None]) -> list[Floats]:
-        return [bag[:] if chosen is None else bag[chosen] for bag, chosen in zip(self._bags, rows, strict=True)]
+        """These rows of each bag, None for all."""
+        return self.each(_picked, [(numbers,) for numbers in rows])
 
-    def each(self, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]], report: Report) -> list[Any]:
-        results = []
-        for k, (bag, bag_arguments) in enumerate(zip(self._bags, arguments, strict=True)):
-            report(k, len(self._bags))
-            results.append(function(bag, *bag_arguments))
-        return results
-
-    def project(
-        self, spans: Sequence[Span], kernel: Kernel, confidence: float, rngs: Sequence[np.random.Generator], report: Report
-    ) -> list[BagEvidence]:
-        if len(spans) == 1:  # a projector keeps κ of the previous spans
-            means = [KernelMean.of_rows(bag, kernel) for bag in self._bags]
-            self._projectors = [BagProjector(mean, confidence, rng) for mean, rng in zip(means, rngs, strict=True)]
-        return self.each(lambda _, projector: projector.project(spans[-1]), [(each,) for each in self._projectors], report)
-
-    def means(self, kernel: Kernel) -> list[KernelMean]:
-        return [KernelMean.of_rows(bag.copy(), kernel) for bag in self._bags]  # copied, since the caller may change the data
-
-
-class BagsElsewhere(BagSource):
-    """Bags, at least one of them a Dask collection or a file. Functions of their points are tasks, so they must be importable."""
-
-    def __init__(self, bags: Sequence[Floats]) -> None:
-        self._bags = bags
-        self.sizes = [len(bag) for bag in bags]
-
-    def pick(self, rows: Sequence[Indices | None]) -> list[Floats]:
-        return self.each(_picked, [(numbers,) for numbers in rows], lambda *_: None)
-
-    def each(self, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]], report: Report) -> list[Any]:
+    def each(
+        self, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]], report: Report = lambda *_: None
+    ) -> list[Any]:
+        """``function(points, *arguments)`` of every bag."""
         results = []
         report(0, len(self._bags))
         for result in on_each(function, self._bags, arguments):
@@ -162,18 +113,26 @@ class BagsElsewhere(BagSource):
     def project(
         self, spans: Sequence[Span], kernel: Kernel, confidence: float, rngs: Sequence[np.random.Generator], report: Report
     ) -> list[BagEvidence]:
-        return self.each(partial(_projected, list(spans), kernel, confidence), [(rng,) for rng in rngs], report)
+        """Project every bag onto the last span. The bags were already projected onto the other spans, in this order."""
+        if not self._in_memory:
+            return self.each(partial(_projected, list(spans), kernel, confidence), [(rng,) for rng in rngs], report)
+        if len(spans) == 1:  # a projector keeps κ of the previous spans
+            means = [KernelMean.of_rows(bag, kernel) for bag in self._bags]
+            self._projectors = [BagProjector(mean, confidence, rng) for mean, rng in zip(means, rngs, strict=True)]
+        results = []
+        for projector in self._projectors:
+            report(len(results), len(self._bags))
+            results.append(projector.project(spans[-1]))
+        return results
 
     def means(self, kernel: Kernel) -> list[KernelMean]:
-        raise ValueError(
-            "atoms='all' needs the points of all bags in memory, but some bags are Dask collections or files; use atoms='shared' "
-            "or 'own', or load the bags"
-        )
-
-
-def bag_source(bags: Sequence[Floats]) -> BagSource:
-    """Checked bags as a source."""
-    return BagsElsewhere(bags) if any(map(in_blocks, bags)) else BagsInMemory(bags)
+        """The kernel means of all points."""
+        if not self._in_memory:
+            raise ValueError(
+                "atoms='all' needs the points of all bags in memory, but some bags are Dask collections or files; use "
+                "atoms='shared' or 'own', or load the bags"
+            )
+        return [KernelMean.of_rows(bag.copy(), kernel) for bag in self._bags]  # copied, since the caller may change the data
 
 
 def opened_bags(bags: BagsLike, sample: Any) -> Any:
@@ -207,7 +166,7 @@ def bag_points(bag: Any, name: str) -> Floats:
 
 
 def _picked(points: Floats, rows: Indices | None) -> Floats:
-    return points if rows is None else points[rows]
+    return points[:] if rows is None else points[rows]
 
 
 def _projected(spans: Sequence[Span], kernel: Kernel, confidence: float, points: Floats, rng: np.random.Generator) -> BagEvidence:

@@ -19,9 +19,9 @@ for its norm. Then |D − D₀| ≤ e_g, where e_g is the error of the fitted ba
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Self, cast
+from typing import NamedTuple, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,30 +30,17 @@ from reduset._engine import in_blocks
 from reduset._messages import warn
 from reduset._progress import Progress
 from reduset._types import Array, Floats
-from reduset.certificate import Certificate
-from reduset.cohort.bags import BagsInMemory, BagSource, bag_source
+from reduset.cohort.bags import Bags
 from reduset.cohort.distances import between
 from reduset.cohort.divergences import Density, estimate, overlooked
-from reduset.cohort.shared_atoms import (
-    BagTolerance,
-    DistanceTolerance,
-    Plateau,
-    SharedAtoms,
-    SharingOptions,
-    StoppingRule,
-    pooled,
-    rows_drawn,
-    share,
-)
+from reduset.cohort.shared_atoms import DISTANCE_TOL, SharedAtoms, pooled, rows_drawn, share
 from reduset.compression import AtomRequest, Compression, NotReachedWarning
 from reduset.kernels import Gaussian, Kernel
 from reduset.mean import KernelMean
-from reduset.mixture import ComponentMean, Mixture
-from reduset.select import as_selector
 
 WAYS = ("shared", "own", "all")
 PIECES = ("atoms", "components")
-DISTANCE_TOL, OWN_TOL = 0.01, 0.02  # without tol and size
+OWN_TOL = 0.02  # without tol and size
 LATER_TOL, LATER_FACTOR = 0.02, 1.5  # the limit for later bags: an error, and a multiple of the largest error of a fitted bag
 LATER_OVERLOOKED = 0.05  # the limit for the missing part of a divergence, in nats
 ROUNDING = 1e-9
@@ -94,8 +81,7 @@ class ComparisonOptions:
         return self.request.or_else(tol=OWN_TOL) if self.on_own_pieces else self.request
 
 
-@dataclass(frozen=True)
-class LaterDistances:
+class LaterDistances(NamedTuple):
     """Distances of later bags to the fitted ones.
 
     Attributes
@@ -111,59 +97,13 @@ class LaterDistances:
     relative_errors: Array
 
 
-@dataclass(frozen=True)
-class BagComponents:
-    """A bag as Gaussian components.
-
-    Attributes
-    ----------
-    mean : Mixture of mass 1.
-    certificate : Certificate of the error in L2.
-    n_samples : Number of points of the bag.
-    reached : Whether ``tol`` was reached.
-    """
-
-    mean: Mixture
-    certificate: Certificate
-    n_samples: int
-    reached: bool
-
-    @property
-    def size(self) -> int:
-        """The number of components."""
-        return self.mean.size
-
-    def __str__(self) -> str:
-        head = f"{self.n_samples:,} points as {self.size:,} Gaussian components in {self.mean.dimension}-D"
-        return "\n  ".join([head, *str(self.certificate).splitlines()])
-
-
-def require_gaussian(kernel: object) -> Gaussian:
-    """The kernel, if its means are mixtures."""
-    if not isinstance(kernel, Gaussian):
-        raise TypeError(f"pieces='components' are Gaussian, got kernel={kernel!r}; use a Gaussian kernel, or pieces='atoms'")
-    return kernel
-
-
-def as_components(points: Floats, kernel: Gaussian, request: AtomRequest, rng: np.random.Generator) -> BagComponents:
-    """A bag as components. Their number is at most the number of points."""
-    density = replace(kernel, normalized=True, space="l2")
-    full = KernelMean.of_rows(np.ascontiguousarray(points[:]), density)  # the rounding of products depends on the order in memory
-    compression = request.compress(full, rng)
-    mean = cast(ComponentMean, compression.mean)
-    return BagComponents(mean / mean.mass, compression.certificate, full.size, compression.reached)
-
-
-def own_pieces(points: Floats, options: ComparisonOptions, rng: np.random.Generator) -> Compression | BagComponents:
+def own_pieces(points: Floats, options: ComparisonOptions, rng: np.random.Generator) -> Compression:
     """A bag on its own atoms or components. One warning names all bags that do not reach the goal."""
+    kernel = options.kernel
     if options.pieces == "components":
-        return as_components(points, require_gaussian(options.kernel), options.bag_request, rng)
-    return options.bag_request.compress(KernelMean.of_rows(points, options.kernel), rng)
-
-
-def on_shared_atoms(_: Floats, atoms: SharedAtoms, mean: KernelMean, rng: np.random.Generator) -> Compression:
-    """A bag on shared atoms."""
-    return atoms.put(mean, rng)
+        kernel = replace(cast(Gaussian, kernel), normalized=True, space="l2")
+        points = np.ascontiguousarray(points[:])  # the rounding of products depends on the order in memory
+    return options.bag_request.compress(KernelMean.of_rows(points, kernel), rng)
 
 
 def overlooked_points(points: Floats, small: Density, kernel: Kernel) -> float:
@@ -182,7 +122,7 @@ class Comparison:
     ----------
     kernel : Kernel with a resolved bandwidth.
     means : List of KernelMean or Mixture, which are compared.
-    compressions : List of Compression or BagComponents, or None for bags in full.
+    compressions : List of Compression, or None for bags in full.
     distances, errors : Arrays of shape (N, N).
     """
 
@@ -192,12 +132,12 @@ class Comparison:
     def fit(self, bags: Sequence[Floats], names: Sequence[object], rng: np.random.Generator, progress: Progress) -> Self:
         """Compress the bags and compare all pairs."""
         pool_rng, atoms_rng, draws_rng = rng.spawn(3)
-        source = bag_source(bags)
+        source = Bags(bags)
         pool = pooled(source.pick(rows_drawn(source.sizes, pool_rng)), self._options.kernel)
         self.kernel = pool.kernel
         self._atoms: SharedAtoms | None = None
         self._reached = True
-        self.compressions: Sequence[Compression | BagComponents] | None = None
+        self.compressions: Sequence[Compression] | None = None
         if self._options.on_own_pieces:
             self.compressions = self._own(source, atoms_rng.spawn(len(source.sizes)), progress)
         elif self._options.atoms == "shared":
@@ -220,23 +160,13 @@ class Comparison:
             self._warn_of_small_distances()
         return self
 
-    def _own(self, source: BagSource, rngs: list[np.random.Generator], progress: Progress) -> Sequence[Compression | BagComponents]:
+    def _own(self, source: Bags, rngs: list[np.random.Generator], progress: Progress) -> Sequence[Compression]:
         options = replace(self._options, kernel=self.kernel)
         return source.each(own_pieces, [(options, rng) for rng in rngs], progress.stage("compressing"))
 
-    def _share(self, source: BagSource, pool: KernelMean, rng: np.random.Generator, progress: Progress) -> None:
+    def _share(self, source: Bags, pool: KernelMean, rng: np.random.Generator, progress: Progress) -> None:
         request = self._options.request
-        goal: int | StoppingRule | Plateau
-        if request.size is not None:
-            goal = min(request.size, pool.size)
-        elif request.plateau is not None:
-            goal = Plateau(request.plateau)
-        else:
-            goal = DistanceTolerance(DISTANCE_TOL) if request.tol is None else BagTolerance(request.tol)
-        # every bag is on all atoms, so that the largest number depends on the rows of all bags, not only on the pooled rows
-        max_size = min(request.most(sum(source.sizes)), pool.size)
-        sharing = SharingOptions(as_selector(request.select), request.weights, request.confidence, goal, max_size)
-        self._atoms, compressions, self._reached = share(source, pool, sharing, rng, progress)
+        self._atoms, compressions, self._reached = share(source, pool, request, rng, progress)
         if request.tol is None and not self._reached:
             goal_text = f"distances certain to {DISTANCE_TOL:.0%} were" if request.plateau is None else f"{request.goal} was"
             self._warn_of_size(f"{goal_text} not reached", compressions[0].size)
@@ -289,8 +219,8 @@ class Comparison:
         """
         if any(map(in_blocks, bags)):
             tasks = [(rng,) for _ in bags]
-            parts = bag_source(bags).each(partial(_later_bag, self), tasks, progress.stage("weighing bags"))
-            return LaterDistances(*map(np.concatenate, zip(*map(astuple, parts), strict=True)))
+            parts = Bags(bags).each(partial(_later_bag, self), tasks, progress.stage("weighing bags"))
+            return LaterDistances(*map(np.concatenate, zip(*parts, strict=True)))
         full = [KernelMean.of_rows(bag, self.kernel) for bag in bags]
         seed = int(rng.integers(2**63))
         compressions = self._compress_later(full, seed, progress)
@@ -311,16 +241,13 @@ class Comparison:
                 distances[chosen], bounds[chosen] = self._between(means, residuals, self.means, bag_rng, progress)
         return LaterDistances(distances, bounds, in_full, errors)
 
-    def _compress_later(
-        self, full: list[KernelMean], seed: int, progress: Progress
-    ) -> Sequence[Compression | BagComponents] | None:
+    def _compress_later(self, full: list[KernelMean], seed: int, progress: Progress) -> Sequence[Compression] | None:
         """Later bags, compressed like the fitted bags; None if the fitted bags are in full."""
-        source = BagsInMemory([mean.atoms for mean in full])
         rngs = [np.random.default_rng(seed) for _ in full]
         if self._atoms is not None:
-            arguments = [(self._atoms, mean, rng) for mean, rng in zip(full, rngs, strict=True)]
-            return source.each(on_shared_atoms, arguments, progress.stage("weighing bags"))
-        return self._own(source, rngs, progress) if self._options.on_own_pieces else None
+            progress.stage("weighing bags")(0, len(full))
+            return [self._atoms.put(mean, rng) for mean, rng in zip(full, rngs, strict=True)]
+        return self._own(Bags([mean.atoms for mean in full]), rngs, progress) if self._options.on_own_pieces else None
 
     def warn_of_later(self, later: LaterDistances, names: Sequence[object]) -> None:
         """Name the later bags that were compared in full."""
@@ -364,6 +291,6 @@ def _listed(names: Sequence[object]) -> str:
     return ", ".join(map(repr, names[:5])) + (", …" if len(names) > 5 else "")
 
 
-def losses(compressions: Sequence[Compression | BagComponents]) -> Array:
+def losses(compressions: Sequence[Compression]) -> Array:
     """(N,) the upper ends of the intervals of ‖f − P f‖, the error of free weights."""
-    return np.array([cast(Compression, result).residual_bound for result in compressions])
+    return np.array([result.residual_bound for result in compressions])

@@ -18,7 +18,7 @@ from reduset._progress import Progress
 from reduset._types import Array, BagsLike, KernelLike, MaxSizeLike, ProgressLike, SeedLike, SelectorLike
 from reduset._validate import seeded
 from reduset.cohort.bags import bag_points, opened_bags
-from reduset.cohort.comparison import PIECES, WAYS, Comparison, ComparisonOptions, require_gaussian
+from reduset.cohort.comparison import PIECES, WAYS, Comparison, ComparisonOptions
 from reduset.cohort.layouts import LAYOUTS, lay_out, scatter
 from reduset.compression import MOST_ATOMS, AtomRequest
 from reduset.kernels import ANY_FAMILY, Gaussian, Kernel, RadialKernel, as_kernel
@@ -162,7 +162,10 @@ class CohortMap(TransformerMixin, BaseEstimator):
                 raise ValueError(f"pieces='components' excludes atoms, got atoms={self.atoms!r}; remove one of the two")
             if self.plateau is not None:
                 raise ValueError(f"plateau={self.plateau!r} goes with atoms, not with pieces='components'; give tol or size")
-            require_gaussian(kernel)
+            if not isinstance(kernel, Gaussian):
+                raise TypeError(
+                    f"pieces='components' are Gaussian, got kernel={kernel!r}; use a Gaussian kernel, or pieces='atoms'"
+                )
         return pieces
 
     def fit(self, bags: BagsLike, y: Any = None, *, sample: Any = None) -> Self:
@@ -207,7 +210,7 @@ class CohortMap(TransformerMixin, BaseEstimator):
 
     def transform(self, bags: BagsLike, *, sample: Any = None) -> Array:
         """Points of later bags on the unchanged map, (M, n_components)."""
-        distances, _ = self._to_fitted(bags, sample)
+        distances, _ = self.distances_to_fitted(bags, sample=sample)
         return self._layout.place(distances)
 
     def distances_to_fitted(self, bags: BagsLike, *, sample: Any = None) -> tuple[Array, Array]:
@@ -218,9 +221,6 @@ class CohortMap(TransformerMixin, BaseEstimator):
         the divergence has the limit 0.05, or 1.5 times the value of the worst fitted bag. For "mmd", only the fitted bag then
         contributes to the error of the distance.
         """
-        return self._to_fitted(bags, sample)
-
-    def _to_fitted(self, bags: BagsLike, sample: Any) -> tuple[Array, Array]:
         check_is_fitted(self, "embedding_")
         dimension, columns = self.n_features_in_, self._columns
         given = opened_bags(bags, sample)

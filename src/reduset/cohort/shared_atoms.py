@@ -21,10 +21,9 @@ one factor, O(m³/3).
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 from scipy.spatial.distance import pdist
@@ -32,14 +31,15 @@ from scipy.spatial.distance import pdist
 from reduset._engine import single_threaded_blas
 from reduset._progress import Clock, Progress
 from reduset._types import Array, Floats, Indices
-from reduset.cohort.bags import BagEvidence, BagProjector, BagSource
-from reduset.compression import Compression, Prefixes, Run, Target, assemble, begin, by_plateau, by_tolerance, grow
+from reduset.cohort.bags import BagEvidence, BagProjector, Bags
+from reduset.compression import AtomRequest, Compression, Prefixes, Run, Target, assemble, begin, by_plateau, by_tolerance, grow
 from reduset.kernels import Kernel
 from reduset.mean import KernelMean
-from reduset.select import Selector, Traversal
+from reduset.select import Traversal, as_selector
 from reduset.weights import CHOLESKY_UP_TO, FactoredSpan, Span, span_of
 
 POOL_ROWS = 1 << 15
+DISTANCE_TOL = 0.01  # without tol and size
 SIZE_MARGIN = 1.02  # factor on the size that the measured errors predict
 MIN_GROWTH, MAX_GROWTH = 1.1, 2.0  # of the size in one step
 
@@ -93,17 +93,20 @@ class PrefixLosses:
         return np.asarray(np.sqrt(self.rest + np.square(self.coordinates).sum(axis=1)))
 
 
-class StoppingRule(ABC):
-    """A goal for the errors."""
+@dataclass(frozen=True)
+class BagTolerance:
+    """The goal that ‖f − f_m‖ / ‖f‖ is at most ``tol`` for every bag."""
 
-    @abstractmethod
+    tol: float
+
     def lack(self, losses: PrefixLosses, size: int) -> float:
         """The ratio of the errors with the first ``size`` atoms to the allowed errors; the goal is reached at 1."""
+        return float(np.max(np.sqrt(losses.squares(size)) / losses.norms)) / self.tol
 
     @property
-    @abstractmethod
     def start(self) -> float:
         """The relative error of the mean of all bags at which the bags are first measured."""
+        return self.tol
 
     def fewest(self, losses: PrefixLosses) -> int:
         """The smallest size that reaches the goal, if all atoms reach it. The ratio decreases with the size."""
@@ -114,29 +117,12 @@ class StoppingRule(ABC):
         return high
 
 
-@dataclass(frozen=True)
-class BagTolerance(StoppingRule):
-    """The goal that ‖f − f_m‖ / ‖f‖ is at most ``tol`` for every bag."""
-
-    tol: float
-
-    def lack(self, losses: PrefixLosses, size: int) -> float:
-        return float(np.max(np.sqrt(losses.squares(size)) / losses.norms)) / self.tol
-
-    @property
-    def start(self) -> float:
-        return self.tol
-
-
-@dataclass(frozen=True)
-class DistanceTolerance(StoppingRule):
+class DistanceTolerance(BagTolerance):
     """The goal that the error bounds are at most ``tol`` times the distances, in the Frobenius norm.
 
     If bags are nearly equal, no error is small compared with the distances. Distances count as at least ``tol`` times the bags'
     norms.
     """
-
-    tol: float
 
     def lack(self, losses: PrefixLosses, size: int) -> float:
         distances = pdist(losses.coordinates[:, :size])
@@ -151,34 +137,7 @@ class DistanceTolerance(StoppingRule):
         return float(np.sqrt(self.tol))
 
 
-@dataclass(frozen=True)
-class Plateau:
-    """The ε rule of the 2017 paper for the mean of all bags: stop at the first atom that adds at most ε times the energy so far."""
-
-    epsilon: float
-
-
 # -- the atoms --------------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class SharingOptions:
-    """Parameters of shared atoms.
-
-    Attributes
-    ----------
-    selector : Selector of the atoms.
-    kind : Kind of weights.
-    confidence : Confidence of the certificates.
-    goal : Number of atoms, or a rule. Weights other than "free" need a number, a plateau, or a tolerance for each bag.
-    max_size : Largest number of atoms.
-    """
-
-    selector: Selector
-    kind: str
-    confidence: float
-    goal: int | StoppingRule | Plateau
-    max_size: int
 
 
 @dataclass(frozen=True)
@@ -188,17 +147,17 @@ class SharedAtoms:
     Attributes
     ----------
     span : Span of the atoms. Its κ is not used.
+    request : The kind of weights and the confidence of the certificates.
     """
 
-    kernel: Kernel
     span: Span
-    options: SharingOptions
+    request: AtomRequest
 
     def put(self, mean: KernelMean, rng: np.random.Generator) -> Compression:
         """A bag on these atoms, in one pass over its points."""
-        evidence = BagProjector(mean, self.options.confidence, rng).project(self.span)
-        prefixes = evidence.prefixes(self.span, mean.kernel, self.options.kind, self.options.confidence)
-        return _compression(prefixes, self.span.size, evidence.size, self.options)
+        evidence = BagProjector(mean, self.request.confidence, rng).project(self.span)
+        prefixes = evidence.prefixes(self.span, mean.kernel, self.request.weights, self.request.confidence)
+        return _compression(prefixes, self.span.size, evidence.size, self.request)
 
 
 class Sharing(NamedTuple):
@@ -209,35 +168,41 @@ class Sharing(NamedTuple):
     reached: bool
 
 
-def share(source: BagSource, pooled: KernelMean, options: SharingOptions, rng: np.random.Generator, progress: Progress) -> Sharing:
-    """Select atoms for the mean of all bags, ``pooled``, until the goal is reached, and project each bag onto them."""
+def share(source: Bags, pooled: KernelMean, request: AtomRequest, rng: np.random.Generator, progress: Progress) -> Sharing:
+    """Select atoms for the mean of all bags, ``pooled``, until the goal is reached, and project each bag onto them.
+
+    Without a goal, the error bounds of the distances are at most `DISTANCE_TOL`. Weights other than "free" need a goal.
+    """
     pooled_rng, *bag_rngs = rng.spawn(1 + len(source.sizes))
-    bags = _BagsOnAtoms(source, pooled.kernel, options, bag_rngs, progress)
+    bags = _BagsOnAtoms(source, pooled.kernel, request, bag_rngs, progress)
+    # every bag is on all atoms, so that the largest number depends on the rows of all bags, not only on the pooled rows
+    max_size = min(request.most(sum(source.sizes)), pooled.size, CHOLESKY_UP_TO)
     with single_threaded_blas():
-        target = Run(pooled_rng, options.confidence, progress).target(pooled)
-        traversal, max_size = begin(target, options.selector), min(options.max_size, CHOLESKY_UP_TO)
-        if isinstance(options.goal, StoppingRule):
-            span, size, reached = _grow_until(options.goal, bags, target, traversal, max_size)
+        target = Run(pooled_rng, request.confidence, progress).target(pooled)
+        traversal = begin(target, as_selector(request.select))
+        if request.size is None and request.plateau is None:
+            rule = DistanceTolerance(DISTANCE_TOL) if request.tol is None else BagTolerance(request.tol)
+            span, size, reached = _grow_until(rule, bags, target, traversal, max_size)
+        elif request.plateau is not None:
+            result = by_plateau(target, traversal, request.plateau, "free", max_size)
+            span, size, reached = result.weighed.span, result.size, result.reached
+            bags.project(span)
         else:
-            if isinstance(options.goal, Plateau):
-                result = by_plateau(target, traversal, options.goal.epsilon, "free", max_size)
-                span, size, reached = result.weighed.span, result.size, result.reached
-            else:
-                span = grow(target, traversal, options.goal).span
-                size, reached = span.size, True
+            span = grow(target, traversal, min(cast(int, request.size), pooled.size)).span
+            size, reached = span.size, True
             bags.project(span)
         if size < span.size:
             span = span_of(pooled.kernel, span.atoms[:size], span.kappa[:size])
-        return Sharing(SharedAtoms(pooled.kernel, span, options), bags.compressions(size), reached)
+        return Sharing(SharedAtoms(span, request), bags.compressions(size), reached)
 
 
 class _BagsOnAtoms:
     """All bags on the same atoms, which may grow."""
 
     def __init__(
-        self, source: BagSource, kernel: Kernel, options: SharingOptions, rngs: list[np.random.Generator], progress: Progress
+        self, source: Bags, kernel: Kernel, request: AtomRequest, rngs: list[np.random.Generator], progress: Progress
     ) -> None:
-        self._source, self._kernel, self.options, self._rngs = source, kernel, options, rngs
+        self._source, self._kernel, self.request, self._rngs = source, kernel, request, rngs
         self._report = progress.stage("weighing bags")
         self._spans: list[Span] = []
         self._evidence: list[BagEvidence] = []
@@ -246,9 +211,9 @@ class _BagsOnAtoms:
     def project(self, span: Span) -> None:
         """Project every bag onto these atoms, which replace the previous atoms."""
         self._spans.append(span)
-        confidence = self.options.confidence
+        confidence = self.request.confidence
         self._evidence = self._source.project(self._spans, self._kernel, confidence, self._rngs, self._report)
-        self._prefixes = [evidence.prefixes(span, self._kernel, self.options.kind, confidence) for evidence in self._evidence]
+        self._prefixes = [evidence.prefixes(span, self._kernel, self.request.weights, confidence) for evidence in self._evidence]
 
     def losses(self) -> PrefixLosses:
         """The errors of free weights, for every number of atoms at once."""
@@ -257,29 +222,29 @@ class _BagsOnAtoms:
         return PrefixLosses(coordinates, np.array([prefixes.residual.high for prefixes in self._prefixes]))
 
     def largest_error(self, size: int) -> float:
-        """The upper end of the relative error of the worst bag, with the kind of weights in the options."""
+        """The upper end of the relative error of the worst bag, with the kind of weights in the request."""
         return max(prefixes.error(size).interval[1] for prefixes in self._prefixes)
 
     def compressions(self, size: int) -> list[Compression]:
         """Each bag on the first ``size`` atoms."""
         pairs = zip(self._prefixes, self._evidence, strict=True)
-        return [_compression(prefixes, size, evidence.size, self.options) for prefixes, evidence in pairs]
+        return [_compression(prefixes, size, evidence.size, self.request) for prefixes, evidence in pairs]
 
 
-def _compression(prefixes: Prefixes, size: int, rows: int, options: SharingOptions) -> Compression:
+def _compression(prefixes: Prefixes, size: int, rows: int, request: AtomRequest) -> Compression:
     remark = "atoms shared with other bags"
-    return assemble(prefixes, size, rows, str(options.selector), Clock(), remark=remark, all_shown=True)
+    return assemble(prefixes, size, rows, str(as_selector(request.select)), Clock(), remark=remark, all_shown=True)
 
 
 def _grow_until(
-    rule: StoppingRule, bags: _BagsOnAtoms, target: Target, traversal: Traversal, max_size: int
+    rule: BagTolerance, bags: _BagsOnAtoms, target: Target, traversal: Traversal, max_size: int
 ) -> tuple[Span, int, bool]:
     """Add atoms until the rule holds: their span, the number needed, and whether the rule was reached.
 
     The first number comes from the mean of all bags, which is quick to measure. Its error is smaller than the errors of the bags,
     because their noise is independent. Then the bags are measured, each time with more atoms.
     """
-    free = bags.options.kind == "free"
+    free = bags.request.weights == "free"
     start = by_tolerance(target, traversal, rule.start, "free", max_size)
     requested, known = start.size, start.weighed.kappa
     while True:
@@ -300,7 +265,7 @@ def _grow_until(
         requested = min(max_size, max(requested + 1, int(requested * np.clip(factor, MIN_GROWTH, MAX_GROWTH))))
 
 
-def _steepness(rule: StoppingRule, losses: PrefixLosses, size: int, lack: float) -> float:
+def _steepness(rule: BagTolerance, losses: PrefixLosses, size: int, lack: float) -> float:
     """The exponent s in lack ~ size⁻ˢ, estimated over the last quarter of the atoms; at least ½."""
     if size <= 1:
         return 0.5

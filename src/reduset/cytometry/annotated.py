@@ -14,13 +14,12 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import fields
-from importlib import metadata
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from reduset import __version__
 from reduset._types import Floats, Indices
 from reduset._validate import flag
 from reduset.anndata import ASSIGNMENT, MADE_BY, NAME, WEIGHT, Representation, library, sketch_facts
@@ -70,22 +69,21 @@ def to_anndata(study: CohortStudy) -> Any:
     """
     check_study(study)
     samples, populations, witness = study.samples_, study.populations_, study.witness_
-    obs_names, var_names, population_names, steps = KeyNames(("n_cells",)), KeyNames(), KeyNames(), KeyNames()
+    obs_names, var_names = KeyNames(("n_cells",)), KeyNames((POPULATION, "n_cells", "mass", "q", "found"))
+    population_names, steps = KeyNames(), KeyNames()
     obs = frame(_table_columns(study, obs_names) | {"n_cells": samples.sizes}, samples.names)
     atoms: dict[str, Any] = {
         POPULATION: categories(populations.of_atom, populations.names),
         "n_cells": populations.atom_counts.sum(axis=0),
         "mass": populations.atom_shares.mean(axis=0),
     }
-    var_names.reserve((*atoms, "q", "found"))
     if witness is not None and study.differences_ is not None:
         levels = study.differences_.design.levels[1:]
         keys = var_names.keys(f"log2_fold_change_{level}" for level in levels)
         atoms |= dict(zip(keys, witness.fold_changes, strict=True)) | {"q": witness.q_values, "found": witness.found}
     atoms |= dict(zip(var_names.keys(populations.markers), populations.atoms.T, strict=True))
     embedding = np.array(study.map_.embedding_, np.float64)
-    plane = np.zeros((len(embedding), max(2, embedding.shape[1])))  # two samples lie on a line, and plots need a plane
-    plane[:, : embedding.shape[1]] = embedding
+    plane = np.pad(embedding, ((0, 0), (0, max(0, 2 - embedding.shape[1]))))  # two samples lie on a line, and plots need a plane
     shares = dict(zip(population_names.keys(populations.names), populations.shares.T, strict=True))
     obsm = {"X_map": plane, "population_share": frame(shares, samples.names)}
     if samples.counted:
@@ -143,10 +141,8 @@ def cells_to_anndata(study: CohortStudy, *, every_cell: bool = False) -> Any:
     sample = np.repeat(np.arange(len(samples.names)), samples.sizes)[rows]
     chosen, weights = np.zeros(small.n_samples, bool), np.zeros(small.n_samples)
     chosen[small.indices], weights[small.indices] = True, small.counts
-    events = [
-        np.arange(size) if numbers is None else numbers
-        for numbers, size in zip(samples.events or (None,) * len(samples.names), samples.sizes, strict=True)
-    ]
+    known = samples.events or (None,) * len(samples.names)
+    events = [np.arange(size) if numbers is None else numbers for numbers, size in zip(known, samples.sizes, strict=True)]
     fits_int32 = max(int(numbers[-1]) for numbers in events) < np.iinfo(np.int32).max
     assignments = small.assignments[rows]
     obs: dict[str, Any] = {
@@ -202,10 +198,6 @@ class KeyNames:
     def __init__(self, taken: Iterable[str] = ()) -> None:
         self._taken = set(taken)
         self._changed: dict[str, str] = {}
-
-    def reserve(self, keys: Iterable[str]) -> None:
-        """Exclude keys."""
-        self._taken |= set(keys)
 
     def key(self, name: str) -> str:
         """The unique key of a name."""
@@ -283,36 +275,28 @@ def are_measured(entries: Sequence[Any]) -> bool:
 def study_facts(study: CohortStudy, made_by: str) -> dict[str, Any]:
     """The results and parameters of a study, as plain arrays and values."""
     samples, populations, differences, batches = study.samples_, study.populations_, study.differences_, study.batches_
-    params = {name: _plain(value) for name, value in study.get_params(deep=False).items() if name != "progress"}
-    about = {
-        MADE_BY: made_by,
-        "params": params,
-        "notes": texts(study.notes_),
-        "left_out": {"name": texts(samples.left_out), "reason": texts(samples.left_out.values())},
-        "scales": texts(samples.scales.get(marker, "none") for marker in samples.markers),
-    }
-    with suppress(metadata.PackageNotFoundError):  # of a checkout that is not installed
-        about["version"] = metadata.version("reduset")
     marked = texts(" ".join(populations.marked(k)) for k in range(len(populations)))
     facts: dict[str, Any] = {
         "populations": _fields(populations) | {"mean_shares": populations.mean_shares, "marked": marked},
-        "reduset": about,
+        "reduset": {
+            MADE_BY: made_by,
+            "version": __version__,
+            "params": {name: _plain(value) for name, value in study.get_params(deep=False).items() if name != "progress"},
+            "notes": texts(study.notes_),
+            "left_out": {"name": texts(samples.left_out), "reason": texts(samples.left_out.values())},
+            "scales": texts(samples.scales.get(marker, "none") for marker in samples.markers),
+        },
     }
     if differences is not None:
         design = differences.design
         compared = {"levels": texts(design.levels), "samples": design.counts, "adjusted": texts(design.adjusted)}
         facts["differences"] = _fields(differences) | compared | {"test": design.name, "whole": _fields(study.whole_)}
     if batches is not None:
-        facts["batches"] = _fields(batches) | {
-            "control_share": batches.control_share,
-            "whole": {} if batches.whole is None else _fields(batches.whole),
-            "controls": {
-                "kind": texts(pair.kind for pair in batches.controls),
-                "first": texts(pair.samples[0] for pair in batches.controls),
-                "second": texts(pair.samples[1] for pair in batches.controls),
-                "distance": np.array([pair.distance for pair in batches.controls]),
-            },
-        }
+        pairs = batches.controls
+        controls = {"kind": texts(pair.kind for pair in pairs), "distance": np.array([pair.distance for pair in pairs])}
+        controls |= {name: texts(pair.samples[k] for pair in pairs) for k, name in enumerate(("first", "second"))}
+        whole = {} if batches.whole is None else _fields(batches.whole)
+        facts["batches"] = _fields(batches) | {"control_share": batches.control_share, "whole": whole, "controls": controls}
     return _without_empty(facts)
 
 
@@ -327,7 +311,7 @@ def _plain(value: Any) -> Any:
 
 def _fields(result: Any) -> dict[str, Any]:
     """The fields of a result that are numbers, texts, or arrays of these."""
-    values = {entry.name: getattr(result, entry.name) for entry in fields(result) if entry.name not in IN_VAR}
+    values = {name: value for name, value in vars(result).items() if name not in IN_VAR and name in result.__dataclass_fields__}
     return {
         name: _plain(value)
         for name, value in values.items()
@@ -337,9 +321,5 @@ def _fields(result: Any) -> dict[str, Any]:
 
 def _without_empty(values: Mapping[str, Any]) -> dict[str, Any]:
     """The values without None, empty arrays, and mappings of these only."""
-    kept = {}
-    for name, value in values.items():
-        value = _without_empty(value) if isinstance(value, Mapping) else value
-        if value is not None and (np.size(value) if isinstance(value, np.ndarray) else value != {}):
-            kept[name] = value
-    return kept
+    plain = {name: _without_empty(value) if isinstance(value, Mapping) else value for name, value in values.items()}
+    return {name: value for name, value in plain.items() if value is not None and (len(value) if np.iterable(value) else True)}

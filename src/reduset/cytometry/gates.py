@@ -6,10 +6,9 @@ A population is named by its path, `Cells/Singlets/CD3+`, or by the end of a pat
   itself and takes compensation and scales from the document, because a gate is only valid on these. A document type (DOCTYPE) could
   expand entities and read other files, and no gate needs one. It raises an error before FlowKit parses the document. FlowKit's
   parser does not use the network.
-- Tables of membership in any format that `reduset.io` reads, with a row per event and a column of true and false per population.
-  There is either one table per file, or one long table. The table of one file has the stem of its FCS file as name, usually in a
-  folder. A long table has a column with the sample or file of each row. Optionally another column numbers its event from 0.
-  Without numbers, rows are in the order of the events. Every event needs a row.
+- A table of membership in any format that `reduset.io` reads, with a row per event and a column of true and false per population.
+  One more column has the sample or file of each row. Optionally another column numbers its event from 0. Without numbers, rows are
+  in the order of the events. Every event needs a row.
 
 Events that were exported from a gate need no gates: the exported file is read like any other.
 """
@@ -20,7 +19,7 @@ import io
 import os
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
@@ -29,15 +28,13 @@ from xml.parsers import expat
 
 import numpy as np
 
-from reduset._engine import cached_property
-from reduset._types import Array, Indices
+from reduset._types import Indices
 from reduset.cytometry.events import FileEvents, Flags
 from reduset.io import (
     FLAG,
     NUMERIC,
     FileError,
     ReadOptions,
-    files_of,
     head_of,
     listed,
     nearest,
@@ -52,8 +49,8 @@ ROOT = "root"  # FlowKit's name for the population of all events
 SAMPLE = ("file_name", "file", "sample", "sample_id")
 EVENT = ("event", "event_id")
 BLOCK_ROWS = 1 << 18
-WORKSPACE = "a FlowJo workspace"
-GATING_ML = "GatingML 2.0"
+WORKSPACE = ".wsp"
+DOCUMENTS = (WORKSPACE, ".xml", ".gml")
 
 
 class Gates(ABC):
@@ -61,7 +58,7 @@ class Gates(ABC):
 
     Attributes
     ----------
-    path : Path of the file or folder.
+    path : Path of the file.
     populations : Paths of all populations.
     population : Path of the chosen population.
     """
@@ -110,37 +107,38 @@ def _without_root(population: str) -> str:
     return population.strip("/").removeprefix(f"{ROOT}/")
 
 
-# -- tables of membership -----------------------------------------------------------------------------------------------------
-
-
 class TableGates(Gates):
-    """One long table, or the table of one file."""
+    """A table of membership."""
 
     def __init__(self, path: str, population: str | None) -> None:
-        self._source = open_file(path, ReadOptions())
-        kinds = self._source.kinds
+        source = open_file(path, ReadOptions())
+        kinds = source.kinds
         by_name = {name.casefold(): name for name in kinds}
         self._sample = next((by_name[name] for name in SAMPLE if name in by_name), None)
         self._event = next((by_name[name] for name in EVENT if name in by_name and kinds[by_name[name]] != FLAG), None)
         names = [name for name, kind in kinds.items() if kind in NUMERIC and name not in (self._sample, self._event)]
-        self._columns = {_without_root(name): name for name in names}
-        super().__init__(path, self._columns, population)
+        columns = {_without_root(name): name for name in names}
+        super().__init__(path, columns, population)
+        self._column = columns[self.population]
+        if self._sample is None:
+            raise FileError(f"{path}: must have a column {SAMPLE[0]!r} with the file of each row; it has {listed(kinds)}")
+        known: dict[str, int] = {}
+        values, codes = [], list[Indices]()
+        for block in source.blocks([self._column, *([self._event] if self._event else [])], [self._sample], BLOCK_ROWS):
+            values.append(np.column_stack([np.asarray(column, np.float64) for column in block.columns]))
+            numbers = [known.setdefault(str(label), len(known)) for label in block.labels[0].categories]
+            codes.append(np.asarray([*numbers, -1], np.int64)[block.labels[0].codes])
+        self._values, self._codes, self._labels = np.concatenate(values), np.concatenate(codes), list(known)
 
     def inside(self, events: FileEvents) -> Flags:
-        values, codes, labels = self._rows
-        if self._sample is not None:
-            values = values[np.isin(codes, self._of_file(labels, events.path))]
-        elif Path(self.path).stem.casefold() != Path(events.path).stem.casefold():
-            raise FileError(
-                f"{self.path}: must have a column {SAMPLE[0]!r} with the file of each row, or the name of its one file, "
-                f"which {events.path} is not"
-            )
+        values = self._values[np.isin(self._codes, self._of_file(events.path))]
         self.check_count(events, len(values), "has rows for")
-        column = self._columns[self.population]
         valid = np.isin(values[:, 0], (0.0, 1.0))
         if not valid.all():
-            wrong = values[~valid, 0][0]
-            raise FileError(f"{self.path}: column {column!r} must hold true and false, or 1 and 0, for every event; got {wrong:g}")
+            raise FileError(
+                f"{self.path}: column {self._column!r} must hold true and false, or 1 and 0, for every event; got "
+                f"{values[~valid, 0][0]:g}"
+            )
         member: Flags = values[:, 0] == 1
         if self._event is None:
             return member
@@ -153,104 +151,67 @@ class TableGates(Gates):
             )
         return member[order]
 
-    @cached_property
-    def _rows(self) -> tuple[Array, Indices, list[str]]:
-        """Membership and event number of all rows, and the code of each label; read once for all files."""
-        columns = [self._columns[self.population], *([self._event] if self._event else [])]
-        known: dict[str, int] = {}
-        values, codes = [], [np.empty(0, np.int64)]
-        for block in self._source.blocks(columns, [self._sample] if self._sample else [], BLOCK_ROWS):
-            values.append(np.column_stack([np.asarray(column, np.float64) for column in block.columns]))
-            for labels in block.labels:
-                numbers = [known.setdefault(str(label), len(known)) for label in labels.categories]
-                codes.append(np.asarray([*numbers, -1], np.int64)[labels.codes])
-        return np.concatenate(values), np.concatenate(codes), list(known)
-
-    def _of_file(self, labels: list[str], path: str) -> list[int]:
+    def _of_file(self, path: str) -> list[int]:
         """The codes of the labels that name a file, with or without its suffix."""
         name = Path(path).name
         for spelling in (name, Path(name).stem):
-            codes = [code for code, label in enumerate(labels) if spelling in (Path(label).name, Path(label).stem)]
+            codes = [code for code, label in enumerate(self._labels) if spelling in (Path(label).name, Path(label).stem)]
             if codes:
                 return codes
         raise FileError(
-            f"{self.path}: column {self._sample!r} has no rows of {name}{nearest(name, labels)}; it has {listed(labels)}"
+            f"{self.path}: column {self._sample!r} has no rows of {name}{nearest(name, self._labels)}; it has "
+            f"{listed(self._labels)}"
         )
 
 
-class FolderGates(Gates):
-    """A folder of tables, one for each file."""
-
-    def __init__(self, path: str, population: str | None) -> None:
-        self._files = {Path(file).stem.casefold(): file for file in files_of(path)}
-        self._given = population
-        first = TableGates(next(iter(self._files.values())), population)
-        super().__init__(path, first.populations, population)
-
-    def inside(self, events: FileEvents) -> Flags:
-        stem = Path(events.path).stem
-        file = self._files.get(stem.casefold())
-        if file is None:
-            names = [os.path.basename(name) for name in self._files.values()]
-            raise FileError(f"{self.path}: has no table for {events.path}, expected {stem}; it has {listed(names)}")
-        return TableGates(file, self._given or self.population).inside(events)
-
-
-# -- documents ----------------------------------------------------------------------------------------------------------------
-
-
 class DocumentGates(Gates):
-    """One tree of gates for all files: GatingML."""
+    """A FlowJo workspace, with a tree of gates for each file, or GatingML, with one tree for all files.
+
+    The samples of a workspace are matched by the names of their files.
+    """
 
     def __init__(self, path: str, population: str | None) -> None:
-        self._flowkit, text = _opened(path, GATING_ML)
-        with _by_flowkit(path, GATING_ML):
-            self._strategy = self._flowkit.parse_gating_xml(text)
-        self._gates = _gates_by_path(self._flowkit, self._strategy)
-        super().__init__(path, self._gates, population)
+        self._is_workspace = suffix_of(path)[0] == WORKSPACE
+        what = "a FlowJo workspace" if self._is_workspace else "GatingML 2.0"
+        self._flowkit, text = _opened(path, what)
+        self._names: dict[str, list[str]] = {}  # of each sample: its own, then that of its file
+        with _by_flowkit(path, what):
+            if self._is_workspace:
+                workspace = self._flowkit.Workspace(text, load_missing_file_data=True)
+                for sample in workspace.get_sample_ids(loaded_only=False):
+                    self._names[sample] = [sample, (workspace.get_keywords(sample) or {}).get("$FIL", "")]
+                self._strategies = {sample: workspace.get_gating_strategy(sample) for sample in self._names}
+            else:
+                self._strategies = {"": self._flowkit.parse_gating_xml(text)}
+            self._gates = {sample: _gates_by_path(self._flowkit, strategy) for sample, strategy in self._strategies.items()}
+        super().__init__(path, dict.fromkeys(gate for gates in self._gates.values() for gate in gates), population)
 
     def inside(self, events: FileEvents) -> Flags:
-        sample = os.path.basename(events.path)
-        return _inside(self, self._flowkit, self._strategy, self._gates[self.population], events, sample)
-
-
-class WorkspaceGates(Gates):
-    """A tree of gates for each file: a FlowJo workspace, with samples that are matched by the names of their files."""
-
-    def __init__(self, path: str, population: str | None) -> None:
-        self._flowkit, text = _opened(path, WORKSPACE)
-        with _by_flowkit(path, WORKSPACE):
-            self._workspace = self._flowkit.Workspace(text, load_missing_file_data=True)
-            self._samples = self._workspace.get_sample_ids(loaded_only=False)
-            trees = [_gates_by_path(self._flowkit, self._workspace.get_gating_strategy(sample)) for sample in self._samples]
-        super().__init__(path, dict.fromkeys(gate for tree in trees for gate in tree), population)
-
-    def inside(self, events: FileEvents) -> Flags:
-        sample = self._sample_of(events.path)
-        strategy = self._workspace.get_gating_strategy(sample)
-        gates = _gates_by_path(self._flowkit, strategy)
+        sample = self._sample_of(events.path) if self._is_workspace else ""
+        gates = self._gates[sample]
         if self.population not in gates:
             has = f"it has {listed(gates, 40)}" if gates else "no gate was drawn on it"
             raise FileError(f"{self.path}: its sample {sample!r} has no population {self.population!r}; {has}")
-        return _inside(self, self._flowkit, strategy, gates[self.population], events, sample)
-
-    @cached_property
-    def _file_names(self) -> dict[str, str]:
-        return {sample: (self._workspace.get_keywords(sample) or {}).get("$FIL", "") for sample in self._samples}
+        name = os.path.basename(events.path)
+        with _by_flowkit(events.path, "an FCS file"):
+            measured = self._flowkit.Sample(events.path, sample_id=sample or name, use_flowjo_labels=self._is_workspace)
+        self.check_count(events, measured.event_count, "gates")
+        with _by_flowkit(self.path, f"gates for {name}"):
+            flags: Flags = self._strategies[sample].gate_sample(measured).get_gate_membership(*gates[self.population])
+        return flags.astype(bool)
 
     def _sample_of(self, path: str) -> str:
         """The sample of a file: of its name, with or without the suffix, or with its name as the keyword $FIL."""
         name = Path(path).name
         for spelling in (name.casefold(), Path(name).stem.casefold()):
-            matches = [sample for sample in self._samples if spelling in (sample.casefold(), Path(sample).stem.casefold())]
-            if not matches:
-                files = self._file_names
-                matches = [sample for sample, file in files.items() if spelling in (file.casefold(), Path(file).stem.casefold())]
-            if len(matches) > 1:
-                raise FileError(f"{self.path}: {listed(matches)} are all samples of the file {name}; rename all but one")
-            if matches:
-                return str(matches[0])
-        raise FileError(f"{self.path}: has no sample of the file {name}; its samples are {listed(self._samples, 40)}")
+            for k in (0, 1):
+                own = {sample: names[k].casefold() for sample, names in self._names.items()}
+                matches = [sample for sample, text in own.items() if spelling in (text, Path(text).stem)]
+                if len(matches) > 1:
+                    raise FileError(f"{self.path}: {listed(matches)} are all samples of the file {name}; rename all but one")
+                if matches:
+                    return matches[0]
+        raise FileError(f"{self.path}: has no sample of the file {name}; its samples are {listed(self._names, 40)}")
 
 
 def _opened(path: str, what: str) -> tuple[Any, io.BytesIO]:
@@ -295,16 +256,6 @@ def _gates_by_path(flowkit: Any, strategy: Any) -> dict[str, tuple[str, tuple[st
     return gates
 
 
-def _inside(gates: Gates, flowkit: Any, strategy: Any, gate: tuple[str, tuple[str, ...]], events: FileEvents, sample: str) -> Flags:
-    """The events of a file in one population."""
-    with _by_flowkit(events.path, "an FCS file"):
-        measured = flowkit.Sample(events.path, sample_id=sample, use_flowjo_labels=isinstance(gates, WorkspaceGates))
-    gates.check_count(events, measured.event_count, "gates")
-    with _by_flowkit(gates.path, f"gates for {os.path.basename(events.path)}"):
-        flags: Flags = strategy.gate_sample(measured).get_gate_membership(*gate)
-    return flags.astype(bool)
-
-
 @contextmanager
 def _by_flowkit(path: str, what: str) -> Iterator[None]:
     """Turn FlowKit's exceptions into errors of one line, and ignore its warnings (deprecations, samples that are not available)."""
@@ -318,18 +269,14 @@ def _by_flowkit(path: str, what: str) -> Iterator[None]:
         raise FileError(f"{path}: FlowKit does not accept it as {what} ({one_line(error)})") from error
 
 
-DOCUMENTS: dict[str, Callable[[str, str | None], Gates]] = {".wsp": WorkspaceGates, ".xml": DocumentGates, ".gml": DocumentGates}
-
-
 def open_gates(path: Any, population: str | None = None) -> Gates:
     """Open the gates of a file or folder.
 
     Parameters
     ----------
-    path : a FlowJo workspace (.wsp), GatingML 2.0 (.xml, .gml), or tables of membership.
-        Tables have a column of true and false, or 1 and 0, for each population. A folder has a table for each FCS file, with the
-        same name. One table of all files has a column ``file_name`` or ``sample``, and optionally ``event``, the number of the
-        event from 0.
+    path : a FlowJo workspace (.wsp), GatingML 2.0 (.xml, .gml), or a table of membership.
+        A table has a column of true and false, or 1 and 0, for each population, a column ``file_name`` or ``sample``, and
+        optionally ``event``, the number of the event from 0.
     population : name or path of a gate, ``"CD3+"`` or ``"Cells/Singlets/CD3+"``.
         None selects the innermost gate if all gates are nested.
 
@@ -344,6 +291,4 @@ def open_gates(path: Any, population: str | None = None) -> Gates:
     path = path_text(path)
     if population is not None and not isinstance(population, str):
         raise TypeError(f"population must be the name or path of a gate, got {population!r}")
-    if os.path.isdir(path):
-        return FolderGates(path, population)
-    return DOCUMENTS.get(suffix_of(path)[0], TableGates)(path, population)
+    return (DocumentGates if suffix_of(path)[0] in DOCUMENTS else TableGates)(path, population)

@@ -18,10 +18,9 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from operator import methodcaller
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,68 +97,57 @@ def as_csv(columns: Sequence[str], rows: Rows) -> bytes:
 
 
 def _cell(value: Any) -> Any:
-    if value is None or isinstance(value, str):
-        return value
     if isinstance(value, bool | np.bool_):
-        return str(bool(value)).lower()
-    if isinstance(value, int | np.integer):
-        return int(value)
+        return str(value).lower()
+    if value is None or isinstance(value, str | int | np.integer):
+        return value
     if isinstance(value, float | np.floating):
-        return None if np.isnan(value) else repr(float(value))
+        return None if np.isnan(value) else float(value)
     return as_text(value)
 
 
 def _tables(study: CohortStudy) -> dict[str, tuple[Sequence[str], Rows]]:
     """Columns and rows of each table."""
-    samples, populations, names = study.samples_, study.populations_, study.samples_.names
-    map_, differences, whole, batches = study.map_, study.differences_, study.whole_, study.batches_
+    samples, populations, map_ = study.samples_, study.populations_, study.map_
+    differences, whole, batches, names = study.differences_, study.whole_, study.batches_, samples.names
     table = {name: column for name, column in samples.table.items() if name.lower() != SAMPLE_ID}
     by_sample = [SAMPLE_ID, *table, "cells", *populations.names]
+    shares, limits, counts = populations.shares, populations.intervals(study.confidence), populations.counts
+    marked = [" ".join(populations.marked(k)) for k in range(len(populations))]
+    signs = [[SIGNS[int(sign)] for sign in row] for row in populations.signs]
 
-    def named(*columns: Any) -> Rows:
-        return [[name, *row] for name, row in zip(names, np.column_stack(columns).tolist(), strict=True)]
+    def rows(*columns: Any) -> Rows:
+        return [[cell for part in row for cell in (part if np.ndim(part) else [part])] for row in zip(*columns, strict=True)]
 
-    def with_table(values: NDArray[Any]) -> Rows:
-        return [
-            [name, *(column[i] for column in table.values()), samples.sizes[i], *values[i].tolist()] for i, name in enumerate(names)
-        ]
-
-    titles = ["population", "mean_share", "marked", *(f"median {marker}" for marker in populations.markers)]
-    means, signs = populations.mean_shares, [[SIGNS[int(sign)] for sign in row] for row in populations.signs]
-    shares, limits = populations.shares, populations.intervals(study.confidence)
+    described = [f"{what} {marker}" for what in ("median", "sign") for marker in populations.markers]
+    each_sample = (names, *table.values(), samples.sizes)
+    of_pair = [(sample, population) for sample in names for population in populations.names]
     tables: dict[str, tuple[Sequence[str], Rows]] = {
         "populations": (
-            [*titles, *(f"sign {marker}" for marker in populations.markers)],
-            [
-                [name, means[k], " ".join(populations.marked(k)), *populations.medians[k], *signs[k]]
-                for k, name in enumerate(populations.names)
-            ],
+            ["population", "mean_share", "marked", *described],
+            rows(populations.names, populations.mean_shares, marked, populations.medians, signs),
         ),
-        "shares": (by_sample, with_table(shares)),
-        "counts": (by_sample, with_table(populations.counts)),
+        "shares": (by_sample, rows(*each_sample, shares)),
+        "counts": (by_sample, rows(*each_sample, counts)),
         "intervals": (
             [SAMPLE_ID, "population", "cells", "share", "low", "high"],
-            [
-                [sample, population, populations.counts[i, k], shares[i, k], *limits[i, k]]
-                for i, sample in enumerate(names)
-                for k, population in enumerate(populations.names)
-            ],
+            rows(of_pair, counts.ravel(), shares.ravel(), limits.reshape(-1, 2)),
         ),
-        "map": ((SAMPLE_ID, *"xyz"[: map_.embedding_.shape[1]]), named(map_.embedding_)),
-        "distances": ((SAMPLE_ID, *names), named(map_.distances_)),
-        "errors": ((SAMPLE_ID, *names), named(map_.errors_)),
+        "map": ([SAMPLE_ID, *"xyz"[: map_.embedding_.shape[1]]], rows(names, map_.embedding_)),
+        "distances": ([SAMPLE_ID, *names], rows(names, map_.distances_)),
+        "errors": ([SAMPLE_ID, *names], rows(names, map_.errors_)),
     }
     if differences is not None:
         any_p = dict(zip(differences.names, differences.any_p_values, strict=True))
-        rows = [row | {"any_p": any_p[row["population"]]} for row in differences.rows()]
-        tables["differences"] = list(rows[0]), [list(row.values()) for row in rows]
+        found = [row | {"any_p": any_p[row["population"]]} for row in differences.rows()]
+        tables["differences"] = list(found[0]), [list(row.values()) for row in found]
     if whole is not None:
         row = [whole.name, whole.share, *whole.interval, whole.expected, whole.statistic, whole.p_value, whole.labellings]
         tables["whole"] = ["test", "share", "low", "high", "expected", "statistic", "p", "labellings"], [row]
     if batches is not None:
-        between: list[Any] = [None] * 5
-        if batches.whole is not None:
-            between = [batches.whole.share, *batches.whole.interval, batches.whole.expected, batches.whole.p_value]
+        tested, between = batches.whole, list[Any]([None] * 5)
+        if tested is not None:
+            between = [tested.share, *tested.interval, tested.expected, tested.p_value]
         row = [batches.name, len({*batches.runs} - {""}), *between, batches.confounded, batches.usual, batches.control_share]
         titles = ["batch", "runs", "share", "low", "high", "expected", "p", "confounded", "usual", "control_share", "notes"]
         tables["batches"] = titles, [[*row, "; ".join(batches.notes)]]
@@ -167,7 +155,7 @@ def _tables(study: CohortStudy) -> dict[str, tuple[Sequence[str], Rows]]:
             pairs = [[pair.kind, *pair.samples, *pair.runs, pair.distance] for pair in batches.controls]
             tables["controls"] = ["control", "first", "second", "first_run", "second_run", "distance"], pairs
     if samples.counted:
-        tables["cleaning"] = [SAMPLE_ID, *samples.counted, "kept"], named(*samples.counted.values(), samples.sizes)
+        tables["cleaning"] = [SAMPLE_ID, *samples.counted, "kept"], rows(names, *samples.counted.values(), samples.sizes)
     if samples.left_out:
         tables["left_out"] = [SAMPLE_ID, "reason"], list(samples.left_out.items())
     return tables
@@ -262,51 +250,36 @@ def _stems(names: tuple[str, ...]) -> list[str]:
     return stems
 
 
-@dataclass(frozen=True)
-class _SketchedEvents:
-    """The sketched cells of a study.
+class _SketchedEvents(NamedTuple):
+    """The sketched cells, (m, C), with names, labels and largest values of the channels, and the channel of each marker."""
 
-    Attributes
-    ----------
-    values : Cells, (m, C).
-    channels : Names of the channels.
-    labels : Markers of the channels, "" if the name is the marker.
-    tops : Largest possible value of each channel, (C,); infinite if unknown.
-    markers : Channel of each marker.
-    is_linear : Whether values are linear, from files. Otherwise they are on the scales of the study.
-    """
-
-    values: Floats = field(repr=False)
-    channels: tuple[str, ...]
-    labels: tuple[str, ...]
-    tops: Array = field(repr=False)
-    markers: tuple[int, ...]
-    is_linear: bool
+    values: Floats
+    channels: Sequence[str]
+    labels: Sequence[str]
+    tops: Array
+    markers: Sequence[int]
 
 
 def _write(path: Path, study: CohortStudy, events: _SketchedEvents, weights: Indices, keywords: dict[str, str]) -> None:
     """Write the cells with a weight above 0."""
-    samples = study.samples_
-    rows = np.flatnonzero(weights)
-    values = np.column_stack([events.values, weights, study.populations_.of_atom + 1, _sample_of_atom(study) + 1])[rows]
-    channels = unique_names([*events.channels, "weight", "population", "sample"])[0]
+    samples, populations = study.samples_, study.populations_
+    values = np.column_stack([events.values, weights, populations.of_atom + 1, _sample_of_atom(study) + 1])[weights > 0]
+    channels = unique_names([*(name.replace(",", ";").strip() for name in events.channels), "weight", "population", "sample"])[0]
+    labels = ["" if label == channel else label for label, channel in zip(events.labels, channels, strict=False)]
     linear = f"linear, spillover {'removed if a file has a matrix' if samples.compensated else 'not removed'}"
+    markers = zip(events.markers, samples.markers, strict=True)
     keywords = {
         "CREATOR": "reduset",
-        "VALUES": linear if events.is_linear else "markers as they were compared",
-        **{
-            f"SCALE{channel + 1}": samples.scales[marker]
-            for channel, marker in zip(events.markers, samples.markers, strict=True)
-            if marker in samples.scales
-        },
-        **{f"POPULATION{n}": name for n, name in enumerate(study.populations_.names, 1)},
+        "VALUES": linear if _has_files(samples) else "markers as they were compared",
+        **{f"SCALE{channel + 1}": samples.scales[marker] for channel, marker in markers if marker in samples.scales},
+        **{f"POPULATION{n}": name for n, name in enumerate(populations.names, 1)},
         **{f"SAMPLE{n}": name for n, name in enumerate(samples.names, 1)},
         **keywords,
     }
     for n, (top, largest) in enumerate(zip(events.tops.tolist(), values.max(axis=0).tolist(), strict=False), 1):
         if largest < top < np.inf:  # so that programs draw the same axes
             keywords[f"$P{n}R"] = str(int(np.ceil(top)))
-    write_fcs(str(path), values, channels, [*events.labels, "", "", ""], keywords)
+    write_fcs(str(path), values, channels, [*labels, "", "", ""], keywords)
 
 
 def _sample_of_atom(study: CohortStudy) -> Indices:
@@ -315,31 +288,33 @@ def _sample_of_atom(study: CohortStudy) -> Indices:
     return np.searchsorted(ends, study.populations_.sketch.indices, side="right")
 
 
+def _has_files(samples: SampleSet) -> bool:
+    return bool(samples.sources and samples.channels and samples.events is not None)
+
+
 def _sketched_events(study: CohortStudy) -> _SketchedEvents:
     """The sketched cells, from the files of the study if it has any."""
     samples, rows = study.samples_, study.populations_.sketch.indices
-    if not (samples.sources and samples.channels and samples.events is not None):
-        names = _without_commas(samples.markers)
-        labels = tuple(marker if marker != name else "" for marker, name in zip(samples.markers, names, strict=True))
-        tops = np.full(len(names), np.inf)
-        return _SketchedEvents(study.populations_.atoms, names, labels, tops, tuple(range(len(names))), False)
+    count = len(samples.markers)
+    if not _has_files(samples):
+        tops = np.full(count, np.inf)
+        return _SketchedEvents(study.populations_.atoms, samples.markers, samples.markers, tops, range(count))
     heads = [read_channels(source, samples.compensated) for source in samples.sources]
     positions = [_positions(samples.channels[number], head) for number, head in enumerate(heads)]
     common = [key for key in positions[0] if all(key in other for other in positions)]
+    columns = [[known[key] for key in common] for known in positions]
     sample, starts = _sample_of_atom(study), np.cumsum(samples.sizes) - samples.sizes
     values = np.empty((len(rows), len(common)), np.float32)
     for number, head in enumerate(heads):
         atoms = np.flatnonzero(sample == number)
         if len(atoms):
-            cells, kept = rows[atoms] - starts[number], samples.events[number]
-            columns = [positions[number][key] for key in common]
-            values[atoms] = _read(head, cells if kept is None else kept[cells], columns, samples.compensated)
-    markers = tuple(common.index(j) for j in range(len(samples.markers)))
+            cells, kept = rows[atoms] - starts[number], cast(Any, samples.events)[number]
+            values[atoms] = _read(head, cells if kept is None else kept[cells], columns[number], samples.compensated)
+    markers = [common.index(j) for j in range(count)]
     _check_unchanged(study, sample, values[:, markers])
-    tops = np.max([head.tops[[columns[key] for key in common]] for head, columns in zip(heads, positions, strict=True)], axis=0)
+    tops = np.max([head.tops[chosen] for head, chosen in zip(heads, columns, strict=True)], axis=0)
     titles = [key if isinstance(key, tuple) else (_channel_name(samples, key), samples.markers[key]) for key in common]
-    labels = tuple("" if label == name else label for name, label in titles)
-    return _SketchedEvents(values, _without_commas([name for name, _ in titles]), labels, tops, markers, True)
+    return _SketchedEvents(values, [name for name, _ in titles], [label for _, label in titles], tops, markers)
 
 
 def _positions(markers: tuple[str, ...], head: FileChannels) -> dict[Key, int]:
@@ -388,8 +363,3 @@ def _check_unchanged(study: CohortStudy, sample: Indices, linear: NDArray[np.flo
         if differs.any():
             path = samples.sources[int(sample[int(np.argmax(differs))])]
             raise FileError(f"{path}: has other values of {marker!r} than the study; the file has changed, make the study again")
-
-
-def _without_commas(names: Sequence[str]) -> tuple[str, ...]:
-    """Names that an FCS file can have: without commas, each once."""
-    return tuple(unique_names([name.replace(",", ";").strip() for name in names])[0])

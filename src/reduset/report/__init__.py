@@ -10,12 +10,31 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from reduset.report.cohort import CohortDisplay, CohortFigure, EmbeddingDisplay, alike_beside, cohort_figure, write_cohort
+    from reduset.report.cohort import CohortDisplay, EmbeddingDisplay, alike_beside, write_cohort
     from reduset.report.compression import oversmoothing_note, write_compression
     from reduset.report.displays import QUIET, AtomsDisplay, DensityDisplay, MatplotlibDisplay, PathDisplay, ProfileDisplay
     from reduset.report.drift import Alarm, WatchedFile, write_drift, write_watch
     from reduset.report.drift_figure import DriftDisplay
-    from reduset.report.page import LONG, Markup, cards, choice, controls, file, joined, markup, named, origin, packed, table, write
+    from reduset.report.page import (
+        LONG,
+        Markup,
+        Section,
+        aside,
+        choice,
+        controls,
+        cut,
+        folded,
+        grid,
+        hero,
+        listed,
+        markup,
+        named,
+        packed,
+        plot,
+        small,
+        table,
+        write_page,
+    )
     from reduset.report.segmentation import write_segmentation
     from reduset.report.sketch import write_sketch
     from reduset.report.words import Card, count, p_told, percent, plain, shortened
@@ -40,17 +59,22 @@ _HOMES = {
     "page": (
         "LONG",
         "Markup",
-        "cards",
+        "Section",
+        "aside",
         "choice",
         "controls",
-        "file",
-        "joined",
+        "cut",
+        "folded",
+        "grid",
+        "hero",
+        "listed",
         "markup",
         "named",
-        "origin",
         "packed",
+        "plot",
+        "small",
         "table",
-        "write",
+        "write_page",
     ),
     "words": (
         "Card",
@@ -60,7 +84,7 @@ _HOMES = {
         "plain",
         "shortened",
     ),
-    "cohort": ("CohortDisplay", "EmbeddingDisplay", "write_cohort", "CohortFigure", "alike_beside", "cohort_figure"),
+    "cohort": ("CohortDisplay", "EmbeddingDisplay", "write_cohort", "alike_beside"),
     "compression": ("oversmoothing_note", "write_compression"),
     "displays": ("AtomsDisplay", "DensityDisplay", "PathDisplay", "ProfileDisplay", "MatplotlibDisplay", "QUIET"),
     "drift": ("Alarm", "WatchedFile", "write_drift", "write_watch"),
