@@ -136,6 +136,36 @@ def paired_cohort(
     return _planted(source, rng, chosen, means, cells, moved)
 
 
+def dense_cohort(
+    data_folder: Path,
+    rng: np.random.Generator,
+    spread: float,
+    pairs: int = 8,
+    shares: tuple[float, float] = (0.005, 0.0125),
+    within: float = 0.15,
+    cells: int = 6000,
+) -> PlantedCohort:
+    """Two samples of each patient, drawn with replacement, with a dense cluster whose proportion is larger in B.
+
+    The cluster is at a random place near the cells, and normal with ``spread`` standard deviations of each marker. Its proportion
+    in a sample varies by exp(N(0, within²)).
+    """
+    source, columns = blood(Path(data_folder)), np.arange(1, len(MARKERS))
+    every = source.cells[:, :, columns].reshape(-1, len(columns))
+    scale = every.std(axis=0)
+    centre = every[rng.integers(len(every))] + rng.normal(0, 0.5, len(columns)) * scale
+    bags, planted, chosen = [], [], rng.permutation(len(source.cells))[:pairs]
+    for patient in chosen:
+        for share in shares:
+            bag = source.cells[patient][rng.integers(source.cells.shape[1], size=cells)][:, columns]
+            bag += rng.normal(0, 0.02, bag.shape) * scale  # cells that are drawn twice differ
+            there = rng.random(cells) < share * np.exp(rng.normal(0, within))
+            bag[there] = centre + rng.normal(0, spread, (int(there.sum()), len(columns))) * scale
+            bags.append(bag)
+            planted.append(there)
+    return PlantedCohort(bags, np.array(list(GROUPS) * pairs), source.patients[np.repeat(chosen, 2)], planted, {}, MARKERS[1:])
+
+
 def _dealt(size: int, parts: int, place: int) -> int:
     """The number of ``size`` items in one of several parts of nearly equal size."""
     return size // parts + (place < size % parts)

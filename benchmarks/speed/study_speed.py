@@ -34,6 +34,7 @@ INSIDE = {
     "compare": "tests of populations",
     "compare_whole": "test of the whole",
     "witness_of": "witness",
+    "compare_clusters": "clusters",
     "check_batches": "batches",
 }
 
@@ -132,7 +133,7 @@ def main(folder: str, target: str) -> None:
         "found": np.flatnonzero(differ.found).tolist(),
         "told": [differ.format_population(int(k)) for k in np.flatnonzero(differ.found)], "atoms": len(found.atoms),
         "counted": {step: int(counts.sum()) for step, counts in known.counted.items()},
-        "samples": list(known.names), "whole_p": study.whole_.p_value, "witness": int(study.witness_.found.sum()),
+        "samples": list(known.names), "whole_p": study.whole_.p_value, "clusters": len(study.clusters_),
     }  # fmt: skip
     print("answer " + json.dumps(said))
 
@@ -250,7 +251,7 @@ def measure(quick: bool) -> dict[str, Any]:
             "population found has, *precision* the proportion of its cells that belong to the true one.",
             table(["true population", "changed", "cells", "found as", "recall", "precision", "found ones of it", "differs"], lines),
             f"Exactly the two changed populations are found to differ: {'yes' if exact else 'NO'}. The test of the whole has p = "
-            f"{said['whole_p']:.2g}; {said['witness']} atoms of the witness differ. " + "; ".join(said["told"]) + ".",
+            f"{said['whole_p']:.2g}; {said['clusters']} clusters differ. " + "; ".join(said["told"]) + ".",
             f"**Cleaning** ({steps}).",
             table(["events", "in the files", "removed", "proportion"], [[kind, *values] for kind, values in events.items()]),
         ]),

@@ -24,7 +24,7 @@ from benchmarks._lib.cohort_study_data import make
 from benchmarks.statistics._repetitions import Kept, Row, column, interval, with_limits
 from reduset.cohort import CohortMap
 from reduset.cytometry import Design, Populations, compare, compare_whole, design_of, find_populations, read_cohort
-from reduset.cytometry.comparing import witness_of
+from reduset.cytometry.clusters import compare_clusters
 
 TITLE = "A study's level: labels shuffled"
 SOURCES = ("cytometry", "cohort/distances.py")
@@ -32,7 +32,7 @@ SOURCES = ("cytometry", "cohort/distances.py")
 REPETITIONS = 200
 QUICK_DESIGNS, QUICK_REPETITIONS, QUICK_SIZE = ("4 against 4",), 3, {"cells": 500}
 RATES = (0.05, 0.10)
-COLUMNS = ("design", "cohort", "shuffle", "k", "q5", "q10", "atoms", "whole")
+COLUMNS = ("design", "cohort", "shuffle", "k", "q5", "q10", "clusters", "whole")
 KEPT = Path(__file__).with_name("results") / "study_level.csv"
 Rng = np.random.Generator
 
@@ -161,7 +161,7 @@ def shuffle_once(cohort: Cohort, shuffled: Shuffled, rng: Rng) -> Row:
         "k": len(found),
         "q5": q[0],
         "q10": q[1],
-        "atoms": witness_of(found, design, RATES[0], rng).q_values.min(),
+        "clusters": compare_clusters(found, design, RATES[1], 0.95, "auto", rng).p_values.min(),
         "whole": compare_whole(cohort.distances, cohort.errors, design, rng).p_value,
     }
 
@@ -177,8 +177,8 @@ def measure_design(kept: Kept, name: str, repetitions: int, cohorts: int, size: 
             kept.add({"design": name, "cohort": seed, "shuffle": k, **shuffle_once(cohort, shuffle(cohort, rng), rng)})
 
 
-TESTS = {"populations at 5 %": ("q5", 0.05), "at 10 %": ("q10", 0.10), "atoms at 5 %": ("atoms", 0.05),
-         "atoms at 10 %": ("atoms", 0.10), "whole at 5 %": ("whole", 0.05)}  # fmt: skip
+TESTS = {"populations at 5 %": ("q5", 0.05), "at 10 %": ("q10", 0.10), "clusters at 5 %": ("clusters", 0.05),
+         "clusters at 10 %": ("clusters", 0.10), "whole at 5 %": ("whole", 0.05)}  # fmt: skip
 
 
 def line(name: str, rows: list[Row]) -> tuple[list[Any], list[str]]:
@@ -193,8 +193,9 @@ def line(name: str, rows: list[Row]) -> tuple[list[Any], list[str]]:
 
 
 NOTE = """Proportions of {repetitions} repetitions with any finding, with meaningless labels, and 95 % limits (Clopper and
-Pearson). A proportion is in bold if its lower limit is above the rate. Populations and atoms of the witness at false
-discovery rates of 5 and 10 %, the test of the whole at p ≤ 0.05. Cohorts are of real cells, 4,500 to 5,000 per sample, or
+Pearson). A proportion is in bold if its lower limit is above the rate. Populations at false discovery
+rates, and clusters at family-wise errors, of 5 and 10 %; the test of the whole at p ≤ 0.05. Cohorts
+are of real cells, 4,500 to 5,000 per sample, or
 simulated. Labels are exchanged freely, or within pairs. The covariate is larger by 1 in B with a standard deviation of 0.8,
 and half of the small populations depend on it. If it is ignored, the groups differ by it, and findings are correct."""
 

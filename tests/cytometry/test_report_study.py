@@ -76,7 +76,7 @@ def test_the_numbers_are_those_of_the_study(fitted, tmp_path):
     assert [found.names[k] for k in data["differences"]["order"]] == [row["population"] for row in told.rows()]
     np.testing.assert_allclose(unpacked(data["witness"]["places"]).T, found.atoms, rtol=1e-6)
     np.testing.assert_allclose(unpacked(data["witness"]["folds"]), fitted.witness_.fold_changes, rtol=1e-5)
-    assert data["witness"]["found"] == np.flatnonzero(fitted.witness_.found).tolist()
+    assert data["witness"]["found"] == np.flatnonzero(fitted.clusters_.found).tolist()
     assert data["columns"][0]["values"] == list(fitted.samples_.table["condition"])
     assert [each["title"] for each in data["columns"]] == ["condition", "run", "patient"]
     text = page.text()
@@ -181,19 +181,19 @@ def test_a_study_that_finds_nothing_says_what_that_means(fitted, tmp_path):
     none = np.zeros(2, bool)
     shown = study()
     shown.differences_ = replace(told, found=none)
-    shown.witness_ = replace(fitted.witness_, found=np.zeros(len(fitted.witness_.found), bool))
+    shown.clusters_ = replace(fitted.clusters_, differences=None, members=fitted.clusters_.members[:0])
     text = written(tmp_path, shown).text()
     assert "No population differs significantly at a false discovery rate of 5 %." in text
-    assert "No small group of cells differs significantly in its proportion" in text
+    assert "None differs significantly in its proportion" in text
 
 
 def test_the_surest_markers_are_across_and_up(fitted):
-    assert len(set(separating_markers(fitted.populations_, fitted.witness_))) == 2
+    assert len(set(separating_markers(fitted.populations_, fitted.witness_, fitted.clusters_.found))) == 2
     given = sample_set()
     rng = np.random.default_rng(1)
     cells = tuple(np.column_stack([rng.normal(size=len(each)), 0 * each[:, 1], each[:, 2:]]) for each in given.cells)
     shown = study(replace(given, cells=cells, state=frozenset()))
-    assert separating_markers(shown.populations_, shown.witness_) == [2, 3]
+    assert separating_markers(shown.populations_, shown.witness_, shown.clusters_.found) == [2, 3]
 
 
 @pytest.mark.slow

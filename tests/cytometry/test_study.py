@@ -54,13 +54,13 @@ def test_what_was_planted_is_found_and_told_in_words(study):
 
 
 def test_the_witness_is_where_the_planted_population_is(study):
-    witness, atoms = study.witness_, study.populations_.atoms
+    witness, found, atoms = study.witness_, study.clusters_.found, study.populations_.atoms
     there = np.argmax(atoms, axis=1) == 2
     assert np.argmax(atoms[np.argmax(witness.values[0])]) == 2
-    assert witness.found[there].mean() > 0.8
-    assert (witness.fold_changes[0, there & witness.found] > 0).all()
+    assert found[there].mean() > 0.8
+    assert (witness.fold_changes[0, there & found] > 0).all()
     assert np.abs(witness.values).max() <= 1
-    for name in ("values", "fold_changes", "q_values"):
+    for name in ("values", "fold_changes"):
         assert np.isfinite(getattr(witness, name)).all()
 
 
@@ -77,7 +77,7 @@ def test_shuffled_labels_find_nothing_in_most_cohorts():
 
 def test_without_a_column_to_test_there_are_populations_and_a_map():
     plain = plain_study()
-    assert (plain.differences_, plain.whole_, plain.witness_, plain.batches_) == (None, None, None, None)
+    assert (plain.differences_, plain.whole_, plain.clusters_, plain.witness_, plain.batches_) == (None,) * 5
     assert plain.map_.embedding_.shape[0] == 2
     assert len(plain.populations_) >= 1
     assert str(plain).startswith("2 samples, 200 cells, 3 markers")
@@ -268,7 +268,7 @@ def test_the_same_seed_gives_the_same_study():
     one, two = (CohortStudy("condition", n_atoms=20, random_state=1).fit(bags, table_of(bags)) for _ in range(2))
     np.testing.assert_array_equal(one.populations_.counts, two.populations_.counts)
     np.testing.assert_array_equal(one.differences_.p_values, two.differences_.p_values)
-    np.testing.assert_array_equal(one.witness_.q_values, two.witness_.q_values)
+    np.testing.assert_array_equal(one.clusters_.p_values, two.clusters_.p_values)
     assert str(one) == str(two)
 
 

@@ -28,7 +28,7 @@ def found(tmp_path_factory):
 
 
 def test_there_is_a_table_for_what_there_is(found, tmp_path):
-    assert list(found) == [*ALWAYS, "differences", "whole", "batches", "left_out"]
+    assert list(found) == [*ALWAYS, "differences", "clusters", "whole", "batches", "left_out"]
     assert list(tables(tmp_path / "new", plain_study())) == ALWAYS
     assert sorted(path.name for path in (tmp_path / "new").iterdir()) == sorted(f"{name}.csv" for name in ALWAYS)
 

@@ -72,7 +72,7 @@ def test_samples_are_rows_with_their_table_and_atoms_columns_with_their_places()
     for marker, column in zip(("CD3", "HLA_DR", "Ki67"), study.populations_.atoms.T, strict=True):
         np.testing.assert_array_equal(adata.var[marker], column)
     np.testing.assert_array_equal(adata.var["log2_fold_change_ill"], study.witness_.fold_changes[0])
-    np.testing.assert_array_equal(adata.var["q"], study.witness_.q_values)
+    np.testing.assert_array_equal(adata.var["p"], study.clusters_.p_values)
     np.testing.assert_array_equal(adata.obsm["X_map"], study.map_.embedding_)
     np.testing.assert_array_equal(adata.obsp["distances"], study.map_.distances_)
     np.testing.assert_array_equal(adata.obsp["errors"], study.map_.errors_)

@@ -48,9 +48,9 @@ def digest() -> str:
     found.append(CohortMap(random_state=0).fit(bags).distances_)
     table = {"group": ["a", "b"] * 4, "run": ["x", "x", "y", "y"] * 2}
     study = CohortStudy("group", batch="run", n_atoms=15, random_state=0).fit(bags[:8], table)
-    differences, witness = study.differences_, study.witness_
+    differences, witness, clusters = study.differences_, study.witness_, study.clusters_
     found += [study.populations_.counts, study.populations_.medians, differences.p_values, differences.intervals]
-    found += [witness.values, witness.fold_changes, witness.q_values, np.array([study.whole_.statistic, study.whole_.p_value])]
+    found += [witness.values, witness.fold_changes, clusters.p_values, np.array([study.whole_.statistic, study.whole_.p_value])]
     pieces = simplify(compress(X, Gaussian("scott"), size=60, rng=0).mean, size=8, polish=10, rng=0).mixture
     found += [pieces.means, pieces.covariances, pieces.weights]
     return hashlib.sha256(b"".join(np.ascontiguousarray(each).tobytes() for each in found)).hexdigest()

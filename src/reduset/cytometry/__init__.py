@@ -9,6 +9,7 @@ May import: the public names of all packages but `cli`.
 
 from reduset.cytometry.annotated import cells_to_anndata, to_anndata
 from reduset.cytometry.cleaning import STEPS
+from reduset.cytometry.clusters import ClusterDifferences
 from reduset.cytometry.comparing import Differences, compare
 from reduset.cytometry.design import Design, DesignError, design_of
 from reduset.cytometry.distance_tests import WholeTest, compare_whole
@@ -22,6 +23,7 @@ from reduset.cytometry.study import CohortStudy
 from reduset.cytometry.writing import write_sketch_fcs, write_tables
 
 __all__ = [
+    "ClusterDifferences",
     "CohortStudy",
     "Design",
     "DesignError",

@@ -49,7 +49,7 @@ def to_anndata(study: CohortStudy) -> Any:
     X : (N, m) the proportion of each atom in each sample; rows sum to 1. ``layers["counts"]`` has the numbers of cells.
     obs : the table of samples (texts as categories, but plain numbers as numbers), and ``n_cells``.
     var : the ``population`` of each atom, its value of every marker, the ``n_cells`` that it represents, and its ``mass`` (mean
-        proportion). With groups, also ``log2_fold_change_[group]``, ``q`` and ``found`` of the witness.
+        proportion). With groups, also ``log2_fold_change_[group]``, of the witness, ``p`` and ``found`` of the clusters.
     obsm : ``X_map``, which ``scanpy.pl.embedding(adata, basis="map", color="condition")`` draws. ``population_share`` is a frame
         with one column per population. If samples came from files, ``cleaning`` has the number of events that each step removed.
     obsp : ``distances`` and ``errors``, by which the distances may be too small.
@@ -68,8 +68,8 @@ def to_anndata(study: CohortStudy) -> Any:
     ((3, 20), [300, 300, 300])
     """
     check_study(study)
-    samples, populations, witness = study.samples_, study.populations_, study.witness_
-    obs_names, var_names = KeyNames(("n_cells",)), KeyNames((POPULATION, "n_cells", "mass", "q", "found"))
+    samples, populations, witness, clusters = study.samples_, study.populations_, study.witness_, study.clusters_
+    obs_names, var_names = KeyNames(("n_cells",)), KeyNames((POPULATION, "n_cells", "mass", "p", "found"))
     population_names, steps = KeyNames(), KeyNames()
     obs = frame(_table_columns(study, obs_names) | {"n_cells": samples.sizes}, samples.names)
     atoms: dict[str, Any] = {
@@ -77,10 +77,10 @@ def to_anndata(study: CohortStudy) -> Any:
         "n_cells": populations.atom_counts.sum(axis=0),
         "mass": populations.atom_shares.mean(axis=0),
     }
-    if witness is not None and study.differences_ is not None:
+    if witness is not None and clusters is not None and study.differences_ is not None:
         levels = study.differences_.design.levels[1:]
         keys = var_names.keys(f"log2_fold_change_{level}" for level in levels)
-        atoms |= dict(zip(keys, witness.fold_changes, strict=True)) | {"q": witness.q_values, "found": witness.found}
+        atoms |= dict(zip(keys, witness.fold_changes, strict=True)) | {"p": clusters.p_values, "found": clusters.found}
     atoms |= dict(zip(var_names.keys(populations.markers), populations.atoms.T, strict=True))
     embedding = np.array(study.map_.embedding_, np.float64)
     plane = np.pad(embedding, ((0, 0), (0, max(0, 2 - embedding.shape[1]))))  # two samples lie on a line, and plots need a plane

@@ -16,8 +16,8 @@ p-values. The p-value of a cluster is the proportion of labellings whose largest
 the labels. If the labellings are too few for a p-value at the level, F distributions with d₀ + d degrees of freedom and
 Bonferroni's correction take their place.
 
-Of overlapping clusters with a p-value at the level, the one with the largest statistic is returned. O(m²·d) for the tree of m atoms,
-O(B·N·m) for B labellings of N samples.
+Of overlapping clusters with a p-value at the level, the one with the largest statistic is returned. O(m²·d) for the tree of m
+atoms, O(B·N·m) for B labellings of N samples.
 """
 
 from __future__ import annotations
@@ -80,11 +80,13 @@ class ClusterDifferences:
 
     def __str__(self) -> str:
         few = "cluster differs" if len(self) == 1 else "clusters differ"
-        lines = [f"{len(self)} {few}, of {self.tested:,} nested ones tested, at a family-wise error of {self.level:.0%}"]
-        if self.differences is not None:
-            for k in self.differences.order():
-                lines.append(f"found      {self.differences.names[k]}: {self.differences.format_population(int(k))}")
-        return "\n  ".join(lines)
+        head = f"{len(self)} {few}, of {self.tested:,} nested ones tested, at a family-wise error of {self.level:.0%}"
+        return "\n  ".join([head, *(f"found      {line}" for line in self.lines())])
+
+    def lines(self) -> list[str]:
+        """The clusters as text, the smallest p-value first: names, proportions, fold changes and p-values."""
+        found = self.differences
+        return [] if found is None else [f"{found.names[k]}: {found.format_population(int(k))}" for k in found.order()]
 
 
 def compare_clusters(

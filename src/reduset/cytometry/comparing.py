@@ -141,7 +141,8 @@ class Differences:
             share = f"{100 * self.shares[k, g + 1]:.3g} % in {level}"
             interval = f"{self.confidence:.0%} CI {low:.2f}-{high:.2f}"
             parts.append(f"{share}, {2.0 ** self.effects[g, k]:.2f}-fold ({interval})")
-        return f"{', '.join(parts)}; p = {self.p_values[k]:.2g}, q = {self.q_values[k]:.2g}"
+        q = "" if self.q_values[k] == self.any_p_values[k] == self.p_values[k] else f", q = {self.q_values[k]:.2g}"
+        return f"{', '.join(parts)}; p = {self.p_values[k]:.2g}{q}"
 
 
 @seeded
@@ -237,9 +238,9 @@ def log_shares(counts: NDArray[Any], sizes: NDArray[np.integer], design: Design)
         expected = n * mean
         damping, sampling_variance = expected / (expected + 0.5), (1 - mean) / expected
         values = np.where(counts.any(axis=0), np.round(np.log((counts + 0.5) / (expected + 0.5)), DIGITS), 0.0)
-        scatter, free = scatter(values, weights, design.nuisance)
+        squares, free = scatter(values, weights, design.nuisance)
         information = free * weights * damping**2
-        between = np.maximum((scatter - (information * sampling_variance).sum(axis=0)) / information.sum(axis=0), 0.0)
+        between = np.maximum((squares - (information * sampling_variance).sum(axis=0)) / information.sum(axis=0), 0.0)
         weights = 1 / np.maximum(between + sampling_variance, 10.0**-DIGITS)
         weights /= weights.mean(axis=0)
     unweighted, weighted = (free * damping**2).sum(axis=0) / free.sum(axis=0), (weights * damping**2).mean(axis=0)

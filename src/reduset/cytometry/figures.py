@@ -47,16 +47,16 @@ def reach_of(differences: Differences) -> float:
     return float(1.08 * max(significant, min(ends.max(), 1.5 * sizes.max()), MIN_REACH))
 
 
-def separating_markers(populations: Populations, witness: Witness) -> list[int]:
+def separating_markers(populations: Populations, witness: Witness, found: NDArray[np.bool_]) -> list[int]:
     """The two markers in which atoms with more cells, or atoms with fewer, differ most from all other atoms; one if there is one.
 
-    If no atom was found, the two markers with the largest spread.
+    If no atom was found, the two markers with the largest spread. ``found`` has a truth value for each atom.
     """
     points, weights, folds = populations.atoms, populations.atom_shares.mean(axis=0), witness.fold_changes
     largest = folds[np.abs(folds).argmax(axis=0), np.arange(len(weights))]
     spread = np.sqrt(np.average((points - np.average(points, axis=0, weights=weights)) ** 2, axis=0, weights=weights))
     scores = []
-    for inside in (witness.found & (largest > 0), witness.found & (largest < 0)):
+    for inside in (found & (largest > 0), found & (largest < 0)):
         if inside.any() and not inside.all():
             centre, other = (np.average(points[rows], axis=0, weights=weights[rows]) for rows in (inside, ~inside))
             scores.append(np.abs(centre - other) / np.where(spread > 0, spread, np.inf))

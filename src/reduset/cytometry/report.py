@@ -299,17 +299,17 @@ def _heat(study: CohortStudy) -> Section:
 
 def _where(study: CohortStudy) -> Section | None:
     """The fold change at every atom, if groups were compared."""
-    witness, differences, populations = study.witness_, study.differences_, study.populations_
-    if witness is None or differences is None:
+    witness, clusters, differences, populations = study.witness_, study.clusters_, study.differences_, study.populations_
+    if witness is None or clusters is None or differences is None:
         return None
-    levels, found, weights = differences.design.levels, int(witness.found.sum()), populations.atom_shares.mean(axis=0)
-    pair, markers = separating_markers(populations, witness), list(enumerate(populations.markers))
+    levels, weights = differences.design.levels, populations.atom_shares.mean(axis=0)
+    pair, markers = separating_markers(populations, witness, clusters.found), list(enumerate(populations.markers))
     data = {
         "markers": list(populations.markers),
         "places": packed(populations.atoms.T),  # by markers
         "masses": packed(weights),
         "folds": packed(witness.fold_changes),
-        "found": np.flatnonzero(witness.found).tolist(),
+        "found": np.flatnonzero(clusters.found).tolist(),
         "owners": populations.of_atom.tolist(),
         "most": max(float(np.percentile(np.abs(witness.fold_changes), COLOUR_PERCENTILE)), MIN_COLOUR),
         "pair": pair,
@@ -320,14 +320,16 @@ def _where(study: CohortStudy) -> Section | None:
     if len(pair) > 1:
         axes = (("across", "Horizontal axis", pair[0]), ("up", "Vertical axis", pair[1]))
         boxes += [choice(name, title, markers, marker, MAX_OPTION_LENGTH) for name, title, marker in axes]
-    rate, atoms = f"at a false discovery rate of {percent(study.fdr)}", count(len(weights))
-    text = f"No small group of cells differs significantly in its proportion, {rate}"
-    if found:
-        text = f"{count(found)} of {atoms} small groups of cells differ in their proportion, {rate}"
+    atoms, rate = count(len(weights)), f"at a family-wise error of {percent(clusters.level)}"
+    tested = f"{count(clusters.tested)} nested clusters of cells, of all sizes, were tested"
+    text = f"{tested}. None differs significantly in its proportion, {rate}"
+    if len(clusters):
+        differ = "1 differs in its proportion" if len(clusters) == 1 else f"{count(len(clusters))} differ in their proportions"
+        text = f"{tested}. {differ}, {rate}: {'; '.join(clusters.lines())}"
     note = (
         f"A circle is one of {atoms} small groups of similar cells, at the position of one of them. Its area is the proportion of "
     )
-    note += "all cells. " + ("Thick rings mark significant differences. " if found else "")
+    note += "all cells. " + ("Thick rings mark clusters that differ. " if len(clusters) else "")
     note += f"Fold changes are ratios of kernel densities at bandwidth {witness.bandwidth:.3g}, so they are smaller than the fold "
     note += "changes of populations."
     note += " Axes have the scales of the markers, which the table below lists." if study.samples_.scales else ""

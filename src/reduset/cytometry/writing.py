@@ -69,6 +69,7 @@ def write_tables(folder: Any, study: CohortStudy) -> list[Path]:
     intervals.csv : One row per sample and population with the count, the proportion and its confidence limits.
     map.csv, distances.csv, errors.csv : Coordinates on the map, distances, and by how much each can be too small.
     differences.csv, whole.csv : With groups, the populations by p-value, and the test of all at once.
+    clusters.csv : The clusters of any size that differ, if there are any.
     batches.csv, controls.csv : With runs, their contribution to the distances.
     cleaning.csv : If samples came from files, the number of events that each step removed, and the number kept.
     left_out.csv : Samples that were omitted, with the reason.
@@ -141,6 +142,9 @@ def _tables(study: CohortStudy) -> dict[str, tuple[Sequence[str], Rows]]:
         any_p = dict(zip(differences.names, differences.any_p_values, strict=True))
         found = [row | {"any_p": any_p[row["population"]]} for row in differences.rows()]
         tables["differences"] = list(found[0]), [list(row.values()) for row in found]
+    if study.clusters_ is not None and study.clusters_.differences is not None:
+        found = study.clusters_.differences.rows()
+        tables["clusters"] = list(found[0]), [list(row.values()) for row in found]
     if whole is not None:
         row = [whole.name, whole.share, *whole.interval, whole.expected, whole.statistic, whole.p_value, whole.labellings]
         tables["whole"] = ["test", "share", "low", "high", "expected", "statistic", "p", "labellings"], [row]
