@@ -136,9 +136,9 @@ def test_the_heatmap_has_the_medians_in_either_order(seen, fitted):
 
 
 def test_the_markers_that_are_chosen_are_across_and_up(seen, fitted):
-    shown, points = fitted.witness_, fitted.populations_.atoms
+    shown, points, found = fitted.witness_, fitted.populations_.atoms, fitted.clusters_.found
     assert [seen.page.input_value(f"#{name}") for name in ("across", "up")] == list(
-        map(str, separating_markers(fitted.populations_, shown))
+        map(str, separating_markers(fitted.populations_, shown, found))
     )
     for pair in ((0, 3), (1, 2)):
         for name, k in zip(("across", "up"), pair, strict=True):
@@ -150,7 +150,7 @@ def test_the_markers_that_are_chosen_are_across_and_up(seen, fitted):
         colours = seen.page.evaluate("document.getElementById('where').data[0].marker.color")
         np.testing.assert_allclose(colours, shown.fold_changes[0, order], rtol=1e-5)
         rings = seen.page.evaluate("document.getElementById('where').data[0].marker.line.width")
-        np.testing.assert_array_equal(np.array(rings) > 1, shown.found[order])
+        np.testing.assert_array_equal(np.array(rings) > 1, found[order])
 
 
 def test_any_of_several_groups_can_be_looked_at(browser, tmp_path):
