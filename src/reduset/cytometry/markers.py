@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from reduset.cytometry.events import FileChannels, find_channel
-from reduset.cytometry.lab_tables import lab_table, loose
+from reduset.cytometry.lab_tables import lab_table, loose, repeated
 from reduset.io import NONE, PLAIN, FileError, isotopes, listed, nearest, parse_transform, redundant
 
 CHANNEL = ("fcs_colname", "channel", "channel_name", "fcs_name", "name")
@@ -78,12 +78,10 @@ def read_panel(value: Any) -> Panel:
         ("channel", [marker.channel for marker in markers]),
         ("marker", [marker.name for marker in markers]),
     ):
-        spellings = [loose(name) for name in names]
-        for k, name in enumerate(names):
-            if spellings[k] in spellings[:k]:
-                first = names[spellings.index(spellings[k])]
-                both = f"{name!r} twice" if name == first else f"{first!r} and {name!r}"
-                raise FileError(f"{table.source}: each {what} must occur once, got {both}; set the marker_class of one to none")
+        if twice := repeated([loose(name) for name in names]):
+            first, second = (names[k] for k in twice)
+            both = f"{first!r} twice" if first == second else f"{first!r} and {second!r}"
+            raise FileError(f"{table.source}: each {what} must occur once, got {both}; set the marker_class of one to none")
     return Panel(table.source, tuple(markers))
 
 
@@ -173,14 +171,12 @@ def study_markers(files: Sequence[FileChannels], panel: Panel | None, rule: str)
     names = list(common)
     by_path = {file.path: [positions[number] for positions in common.values()] for number, file in enumerate(files)}
     for file in files:
-        channels = by_path[file.path]
-        for number, position in enumerate(channels):
-            if position in channels[:number]:
-                first = names[channels.index(position)]
-                raise FileError(
-                    f"{file.path}: {first!r} and {names[number]!r} are both channel {position + 1}, {file.names[position]}; "
-                    "name the marker in a panel"
-                )
+        if twice := repeated(by_path[file.path]):
+            position, (first, second) = by_path[file.path][twice[0]], (names[k] for k in twice)
+            raise FileError(
+                f"{file.path}: {first!r} and {second!r} are both channel {position + 1}, {file.names[position]}; name the marker "
+                "in a panel"
+            )
     in_panel = panel.markers if panel is not None else ()
     return StudyMarkers(
         tuple(names),
