@@ -166,14 +166,6 @@ def test_project_after_a_subset_says_that_assignments_are_gone(adata):
         project(rest, "kind", key_added="more")
 
 
-def test_project_of_repeated_names_after_a_subset(adata):
-    adata.obs_names = ["same"] * N
-    with pytest.warns(UserWarning, match="not unique|repeat a name"):
-        sketch(adata, 50)
-    with pytest.raises(ValueError, match="assignments are positions"):
-        project(adata[:700], "kind", key_added="more")
-
-
 def test_project_of_values_that_are_missing_in_the_sketch(adata):
     sketch(adata, 50)
     small = adata[adata.obs["sketch"]].copy()

@@ -164,8 +164,8 @@ def _columns(adata: Any, small: Sketch, key: str) -> tuple[dict[str, Any], str]:
         repeated = np.flatnonzero(names.duplicated())
         warn(
             f"cell names must be unique for assignments by name, and {len(repeated):,} cells repeat a name "
-            f"({first_cells(adata, repeated)}); obs[{key + ASSIGNMENT!r}] holds positions, which are wrong in a subset of the "
-            "cells. Call adata.obs_names_make_unique() first to get names"
+            f"({first_cells(adata, repeated)}); obs[{key + ASSIGNMENT!r}] holds positions, which `project` does not support. Call "
+            "adata.obs_names_make_unique() first to get names"
         )
         assigned_by, assignments = POSITION, small.indices[small.assignments]
     return {key: is_selected, key + WEIGHT: weights, key + ASSIGNMENT: assignments}, assigned_by
