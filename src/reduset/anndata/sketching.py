@@ -15,7 +15,17 @@ from reduset import _validate
 from reduset._messages import warn
 from reduset._types import ProgressLike, SeedLike
 from reduset._validate import seeded
-from reduset.anndata.annotated import MADE_BY, check_annotated, check_free, first_cells, labels_of, library, record_of, store
+from reduset.anndata.annotated import (
+    MADE_BY,
+    check_annotated,
+    check_free,
+    first_cells,
+    labels_of,
+    library,
+    profile_facts,
+    record_of,
+    store,
+)
 from reduset.anndata.representation import Representation, representation
 from reduset.compression import SQUARE_ROOT, TOL
 from reduset.kernels import Gaussian
@@ -191,11 +201,7 @@ def sketch_facts(small: Sketch, params: dict[str, Any], coordinates: Representat
         "note": "; ".join(note for note in (coordinates.note, small.message) if note),
     }
     if profile is not None:
-        facts["profile"] = {
-            "bandwidths": profile.bandwidths,
-            "relative_errors": profile.relative_errors,
-            "intervals": profile.intervals,
-        }
+        facts["profile"] = profile_facts(profile)
     if groups is not None:
         names, codes = np.unique(groups, return_inverse=True)
         sizes = np.bincount(codes[small.indices], minlength=len(names))
