@@ -90,7 +90,7 @@ def check_finite(adata: Any, name: str, block: Any, first: int = 0) -> None:
     if len(bad):
         raise ValueError(
             f"{name} must be finite in single precision (float32, up to {np.finfo(np.float32).max:.2g}), and {len(bad):,} of "
-            f"{block.shape[0]:,} cells have other numbers ({first_cells(adata, bad)}); omit these cells, or scale or compute it again"
+            f"{block.shape[0]:,} cells have other numbers ({first_cells(adata, bad)}); omit these cells, or scale it"
         )
 
 
