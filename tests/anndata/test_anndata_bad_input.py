@@ -70,10 +70,10 @@ def test_samples_that_are_missing_are_counted(adata):
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_coordinates_that_are_no_numbers_are_counted(adata, bad):
     adata.obsm["X_pca"][[4, 9], 1] = bad
-    with pytest.raises(ValueError, match=r"2 of 1,500 cells have NaN or infinite numbers there \(the first are cell4, cell9\)"):
+    with pytest.raises(ValueError, match=r"2 of 1,500 cells have other numbers \(the first are cell4, cell9\)"):
         sketch(adata, 50)
     adata.obsm["X_umap"][7, 0] = bad
-    with pytest.raises(ValueError, match=r"1 of 1,500 cells have NaN or infinite numbers there \(cell7\)"):
+    with pytest.raises(ValueError, match=r"1 of 1,500 cells have other numbers \(cell7\)"):
         density(adata)
 
 
@@ -81,12 +81,12 @@ def test_coordinates_beyond_single_precision_are_told_so(adata):
     adata.obsm["X_pca"] = adata.obsm["X_pca"].astype(float)
     adata.obsm["X_pca"][[4, 9], 1] = 1e39
     with pytest.raises(
-        ValueError, match=r"obsm\['X_pca'\] must fit in single precision .*larger numbers there \(the first are cell4, "
+        ValueError, match=r"obsm\['X_pca'\] must be finite in single precision .*other numbers \(the first are cell4, "
     ):
         sketch(adata, 50)
     adata.obsm["X_umap"] = adata.obsm["X_umap"].astype(float)
     adata.obsm["X_umap"][7, 0] = -1e39
-    with pytest.raises(ValueError, match=r"obsm\['X_umap'\] must fit in single precision .*\(cell7\); scale it"):
+    with pytest.raises(ValueError, match=r"obsm\['X_umap'\] must be finite in single precision .*\(cell7\); omit"):
         density(adata)
 
 
@@ -164,14 +164,6 @@ def test_project_after_a_subset_says_that_assignments_are_gone(adata):
     rest = adata[~adata.obs["sketch"]].copy()
     with pytest.raises(ValueError, match="marks no cell"):
         project(rest, "kind", key_added="more")
-
-
-def test_project_of_repeated_names_after_a_subset(adata):
-    adata.obs_names = ["same"] * N
-    with pytest.warns(UserWarning, match="not unique|repeat a name"):
-        sketch(adata, 50)
-    with pytest.raises(ValueError, match="assignments are positions"):
-        project(adata[:700], "kind", key_added="more")
 
 
 def test_project_of_values_that_are_missing_in_the_sketch(adata):

@@ -3,7 +3,7 @@
 May import: io, cohort, sketching, compression and the packages below these. The library anndata is imported when it is needed.
 """
 
-from reduset.anndata.annotated import MADE_BY, library, opened, write_annotated, write_cells
+from reduset.anndata.annotated import MADE_BY, library, opened, write_annotated
 from reduset.anndata.densities import density
 from reduset.anndata.metacell import metacells
 from reduset.anndata.projecting import project

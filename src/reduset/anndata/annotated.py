@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from reduset.certificate import ErrorProfile
 from reduset.io import FileError, head_of, listed, nearest, need, one_line, path_text, suffix_of, write_file
 
 MADE_BY = "made_by"
@@ -98,6 +99,11 @@ def record_of(adata: Any, key: str, made_by: str) -> dict[str, Any] | None:
     return dict(record) if isinstance(record, Mapping) and str(record.get(MADE_BY)) == made_by else None
 
 
+def profile_facts(profile: ErrorProfile) -> dict[str, Any]:
+    """The error at every scale, as arrays."""
+    return {name: getattr(profile, name) for name in ("bandwidths", "relative_errors", "intervals")}
+
+
 # -- files --------------------------------------------------------------------------------------------------------------------
 
 
@@ -124,7 +130,7 @@ def opened(path: str) -> Iterator[Any]:
 
 
 def write_annotated(path: Any, adata: Any) -> None:
-    """Write an AnnData as .h5ad, completely or not at all.
+    """Write an AnnData as .h5ad, completely or not at all: first to a temporary folder next to the target.
 
     Parameters
     ----------
@@ -135,12 +141,7 @@ def write_annotated(path: Any, adata: Any) -> None:
     check_annotated(adata, written=False)
     if suffix_of(name) != (".h5ad", False):
         raise FileError(f"{name}: must end in .h5ad, the only format for AnnData")
-    write_cells(name, adata)
-
-
-def write_cells(path: str, adata: Any) -> None:
-    """Write an AnnData as .h5ad: first to a temporary folder next to the target. Errors name the target."""
-    target = Path(os.path.realpath(path))
+    target = Path(os.path.realpath(name))
 
     def fill(stream: Any) -> None:
         with written.open("rb") as source:
@@ -150,8 +151,8 @@ def write_cells(path: str, adata: Any) -> None:
         with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name[:40]}.", suffix=".part") as folder:
             written = Path(folder) / "cells.h5ad"
             adata.write_h5ad(written)
-            write_file(path, fill)
+            write_file(name, fill)
     except FileError:
         raise
     except Exception as error:  # errors of the disk, and values that HDF5 cannot store
-        raise FileError(f"{path}: cannot be written ({one_line(error)}); nothing was left behind") from error
+        raise FileError(f"{name}: cannot be written ({one_line(error)}); nothing was left behind") from error

@@ -24,7 +24,17 @@ from reduset._describe import percent
 from reduset._engine import single_threaded_blas
 from reduset._types import Array, Floats, Indices, SeedLike
 from reduset._validate import seeded
-from reduset.anndata.annotated import MADE_BY, check_annotated, check_free, column_of, labels_of, library, record_of, store
+from reduset.anndata.annotated import (
+    MADE_BY,
+    check_annotated,
+    check_free,
+    column_of,
+    labels_of,
+    library,
+    profile_facts,
+    record_of,
+    store,
+)
 from reduset.anndata.representation import Representation, counts_of, group_sums, representation
 from reduset.compression import TOL, Run, quotas
 from reduset.kernels import Gaussian
@@ -197,18 +207,17 @@ class _Metacells:
     @classmethod
     def of(cls, values: Floats, size: int, samples: _Labels | None, rng: np.random.Generator) -> _Metacells:
         """The metacells of all cells, or of each sample separately."""
-        if samples is None:
-            groups = partition(values, size, rng, smooth=True)
-            assignments, centres, distances = groups.assignments, groups.centres, groups.distances
-        else:
+        parts: list[Any] = [slice(None)]
+        quota, rngs = np.array([size]), [rng]
+        if samples is not None:
             cells = np.bincount(samples.codes, minlength=len(samples.names))
-            sample_sizes = quotas(size, cells.astype(float), cells, "proportional")
-            assignments, distances, centres = np.empty(len(values), np.int64), np.empty(len(values)), np.empty((0, values.shape[1]))
-            for k, sample_rng in enumerate(rng.spawn(len(sample_sizes))):
-                rows = np.flatnonzero(samples.codes == k)
-                groups = partition(values[rows], int(sample_sizes[k]), sample_rng, smooth=True)
-                assignments[rows], distances[rows] = groups.assignments + len(centres), groups.distances
-                centres = np.concatenate([centres, groups.centres])
+            parts = [np.flatnonzero(samples.codes == k) for k in range(len(cells))]
+            quota, rngs = quotas(size, cells.astype(float), cells, "proportional"), rng.spawn(len(cells))
+        assignments, distances, centres = np.empty(len(values), np.int64), np.empty(len(values)), np.empty((0, values.shape[1]))
+        for rows, count, sample_rng in zip(parts, quota.tolist(), rngs, strict=True):
+            groups = partition(values[rows], count, sample_rng, smooth=True)
+            assignments[rows], distances[rows] = groups.assignments + len(centres), groups.distances
+            centres = np.concatenate([centres, groups.centres])
         sizes = np.bincount(assignments, minlength=len(centres))
         mean = sizes @ centres / len(values)
         between = float(sizes @ np.square(centres - mean).sum(axis=1))
@@ -270,18 +279,10 @@ def _certified(values: Floats, groups: _Metacells, tol: float, rng: np.random.Ge
     profile = scales.profile(small, scales.bandwidths, CONFIDENCE, size)
     resolution = profile.finest(tol)
     at = 0 if resolution is None else int(np.flatnonzero(profile.bandwidths == resolution)[0])
-    error, bandwidth, (low, high) = (
-        float(profile.relative_errors[at]),
-        float(profile.bandwidths[at]),
-        profile.intervals[at].tolist(),
-    )
-    facts: dict[str, Any] = {"relative_error": error, "interval": np.array([low, high]), "confidence": CONFIDENCE}
-    facts |= {"bandwidth": bandwidth, "tol": tol} | ({} if resolution is None else {"resolution": resolution})
-    facts["profile"] = {
-        "bandwidths": profile.bandwidths,
-        "relative_errors": profile.relative_errors,
-        "intervals": profile.intervals,
-    }
+    error, bandwidth = float(profile.relative_errors[at]), float(profile.bandwidths[at])
+    low, high = profile.intervals[at].tolist()
+    facts = {"relative_error": error, "interval": np.array([low, high]), "confidence": CONFIDENCE, "bandwidth": bandwidth}
+    facts |= {"tol": tol, "profile": profile_facts(profile)} | ({} if resolution is None else {"resolution": resolution})
     text = f"{percent(error)} (95 % CI {percent(low)} to {percent(high)}) at bandwidth {bandwidth:.3g}"
     if resolution is None:
         return facts, f"{text}, the coarsest: above the tolerance of {percent(tol)} at every scale"

@@ -12,7 +12,7 @@ neighbours of sketch cells.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -142,31 +142,26 @@ class _SketchCells:
         rows = np.flatnonzero(np.asarray(adata.obs[key], bool))
         if len(rows) == 0:
             raise ValueError(f"obs[{key!r}] marks no cell: the cells of the sketch were removed; make the sketch again")
-        changed = f"the sketch {key!r} was made for {int(record['n']):,} cells, and adata now has {adata.n_obs:,}"
-        if str(record["assignments"]) == NAME:
-            assignments = adata.obs_names[rows].get_indexer(np.asarray(adata.obs[key + ASSIGNMENT]).astype(str))
-        elif int(record["n"]) == adata.n_obs:
-            assignments = _from_positions(rows, np.asarray(adata.obs[key + ASSIGNMENT], np.int64), key)
-        else:
-            raise ValueError(f"{changed}; assignments are positions, because cell names were not unique; make the sketch again")
+        if str(record["assignments"]) != NAME or not adata.obs_names.is_unique:
+            raise ValueError(
+                f"cell names must be unique, because the sketch {key!r} assigns cells by name; call adata.obs_names_make_unique(), "
+                "then make the sketch again"
+            )
+        assignments = adata.obs_names[rows].get_indexer(np.asarray(adata.obs[key + ASSIGNMENT]).astype(str))
         unassigned = np.flatnonzero(assignments < 0)
         if len(unassigned):
             raise ValueError(
-                f"{changed}: the sketch cells that represent {len(unassigned):,} cells are missing "
-                f"({first_cells(adata, unassigned)}); project before you take a subset, or make the sketch again"
+                f"the sketch {key!r} was made for {int(record['n']):,} cells, and adata now has {adata.n_obs:,}: the sketch cells "
+                f"that represent {len(unassigned):,} cells are missing ({first_cells(adata, unassigned)}); project before you take "
+                "a subset, or make the sketch again"
             )
         return cls(record, rows, assignments, adata.obs_names[rows])
 
     def rows_in(self, small: Any) -> Indices:
         """The row of each sketch cell in another object."""
         check_annotated(small, "small", written=False)
-        if str(self.record["assignments"]) != NAME or not small.obs_names.is_unique:
-            if small.n_obs != len(self.rows):
-                raise ValueError(
-                    f"small must hold the {len(self.rows):,} cells of the sketch in their order, because cell names are not "
-                    f"unique; got {small.n_obs:,}"
-                )
-            return np.arange(len(self.rows))
+        if not small.obs_names.is_unique:
+            raise ValueError("small must have unique cell names, those of the sketch; make it from adata[adata.obs[...]]")
         rows = np.asarray(small.obs_names.get_indexer(self.names))
         if (rows < 0).any():
             raise ValueError(
@@ -174,20 +169,6 @@ class _SketchCells:
                 f"(such as {self.names[rows < 0][0]}); make it from adata[adata.obs[...]]"
             )
         return rows
-
-
-def _from_positions(rows: Indices, positions: Indices, key: str) -> Indices:
-    """The number of the sketch cell at each position. Raises an error if the cells were reordered after the sketch."""
-    assignments = np.minimum(np.searchsorted(rows, positions), len(rows) - 1)
-    wrong = int((rows[assignments] != positions).sum())
-    used = np.unique(assignments)
-    if wrong or 2 * int((assignments[rows[used]] == used).sum()) < len(used):  # sketch cells usually represent themselves
-        reason = f"{wrong:,} cells are assigned to none of the sketch" if wrong else "few of its cells represent themselves"
-        raise ValueError(
-            f"the order of the cells has changed since the sketch {key!r} was made ({reason}), and assignments are positions, "
-            "because cell names were not unique; call adata.obs_names_make_unique(), then make the sketch again"
-        )
-    return assignments
 
 
 @dataclass(frozen=True)
@@ -265,14 +246,9 @@ def _values_of(adata: Any, name: Any, title: str) -> _Values:
 
 
 def _projected(record: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """The parameters of earlier calls, by the name of the result.
-
-    They are stored as arrays, because a name with "/" would be a group of the file. Older versions stored one record per name.
-    """
+    """The parameters of earlier calls, by the name of the result. They are stored as arrays: a file cannot have keys with "/"."""
     stored = dict(record.get("projected", {}))
-    if "name" not in stored or isinstance(stored["name"], Mapping):
-        return {name: dict(facts) for name, facts in stored.items()}
-    return {str(name): {fact: stored[fact][j] for fact in RECORD} for j, name in enumerate(stored["name"])}
+    return {str(name): {fact: stored[fact][j] for fact in RECORD} for j, name in enumerate(stored.get("name", ()))}
 
 
 def _check_target(adata: Any, sketched: _SketchCells, target: str, column: str, embeds: bool) -> None:

@@ -78,24 +78,20 @@ def single(adata: Any, rows: Rows, width: int, name: str) -> NDArray[np.float32]
     """(n, width) all rows in single precision, read by blocks. Raises an error for numbers that are not finite in float32."""
     values = np.empty((adata.n_obs, width), np.float32)
     for a, b in spans(adata.n_obs, width):
-        block = dense(rows(a, b))
         with np.errstate(over="ignore"):
-            values[a:b] = block
-        infinite = np.isinf(values[a:b])
-        too_large = a + np.flatnonzero((infinite & np.isfinite(block)).any(axis=1)) if infinite.any() else ()
-        if len(too_large):
-            raise ValueError(
-                f"{name} must fit in single precision (float32, up to {np.finfo(np.float32).max:.2g}), and {len(too_large):,} of "
-                f"the cells {a:,} to {b - 1:,} have larger numbers there ({first_cells(adata, too_large)}); scale it, or omit "
-                "these cells"
-            )
-    bad = np.flatnonzero(~np.isfinite(values.sum(axis=1, dtype=np.float64)))
+            values[a:b] = dense(rows(a, b))
+    check_finite(adata, name, values)
+    return values
+
+
+def check_finite(adata: Any, name: str, block: Any, first: int = 0) -> None:
+    """Raise an error for cells with numbers that are not finite in single precision; ``first`` is the number of the first cell."""
+    bad = first + np.flatnonzero(~np.isfinite(np.asarray(block.sum(axis=1, dtype=np.float64)).ravel()))
     if len(bad):
         raise ValueError(
-            f"{name} must be finite, and {len(bad):,} of {len(values):,} cells have NaN or infinite numbers there "
-            f"({first_cells(adata, bad)}); omit these cells, or compute it again"
+            f"{name} must be finite in single precision (float32, up to {np.finfo(np.float32).max:.2g}), and {len(bad):,} of "
+            f"{block.shape[0]:,} cells have other numbers ({first_cells(adata, bad)}); omit these cells, or scale it"
         )
-    return values
 
 
 def rows_of(adata: Any, name: str) -> tuple[int, Rows]:
@@ -150,7 +146,7 @@ def _decomposed(adata: Any) -> Representation:
         for a, b in spans(n, width / GENES_FACTOR):
             block = in_memory(rows(a, b)).astype(np.float32, copy=False)
             if number == 0:
-                _check_block(adata, block, a)
+                check_finite(adata, "X", block, a)
             block = _log_normalised(block) if counts else block
             scores[a:b] = block @ directions
             sums += np.asarray(block.sum(axis=0), np.float64).ravel()
@@ -170,17 +166,6 @@ def _decomposed(adata: Any) -> Representation:
     note += f". It is stored as obsm['{SVD}']"
     warn(f"adata has no obsm['{PCA}'], so {note}")
     return Representation(values, SVD, note, made=True)
-
-
-def _check_block(adata: Any, block: Any, first: int) -> None:
-    """Raise an error for cells with numbers that are not finite."""
-    sums = np.asarray(block.sum(axis=1), np.float64).ravel()
-    bad = first + np.flatnonzero(~np.isfinite(sums))
-    if len(bad):
-        raise ValueError(
-            f"X must be finite, and {len(bad):,} of the cells {first:,} to {first + len(sums) - 1:,} have numbers that are NaN, "
-            f"infinite or too large for single precision ({first_cells(adata, bad)}); omit these cells"
-        )
 
 
 def _log_normalised(block: Any) -> Any:

@@ -15,7 +15,17 @@ from reduset import _validate
 from reduset._messages import warn
 from reduset._types import ProgressLike, SeedLike
 from reduset._validate import seeded
-from reduset.anndata.annotated import MADE_BY, check_annotated, check_free, first_cells, labels_of, library, record_of, store
+from reduset.anndata.annotated import (
+    MADE_BY,
+    check_annotated,
+    check_free,
+    first_cells,
+    labels_of,
+    library,
+    profile_facts,
+    record_of,
+    store,
+)
 from reduset.anndata.representation import Representation, representation
 from reduset.compression import SQUARE_ROOT, TOL
 from reduset.kernels import Gaussian
@@ -164,8 +174,8 @@ def _columns(adata: Any, small: Sketch, key: str) -> tuple[dict[str, Any], str]:
         repeated = np.flatnonzero(names.duplicated())
         warn(
             f"cell names must be unique for assignments by name, and {len(repeated):,} cells repeat a name "
-            f"({first_cells(adata, repeated)}); obs[{key + ASSIGNMENT!r}] holds positions, which are wrong in a subset of the "
-            "cells. Call adata.obs_names_make_unique() first to get names"
+            f"({first_cells(adata, repeated)}); obs[{key + ASSIGNMENT!r}] holds positions, which `project` does not support. Call "
+            "adata.obs_names_make_unique() first to get names"
         )
         assigned_by, assignments = POSITION, small.indices[small.assignments]
     return {key: is_selected, key + WEIGHT: weights, key + ASSIGNMENT: assignments}, assigned_by
@@ -191,11 +201,7 @@ def sketch_facts(small: Sketch, params: dict[str, Any], coordinates: Representat
         "note": "; ".join(note for note in (coordinates.note, small.message) if note),
     }
     if profile is not None:
-        facts["profile"] = {
-            "bandwidths": profile.bandwidths,
-            "relative_errors": profile.relative_errors,
-            "intervals": profile.intervals,
-        }
+        facts["profile"] = profile_facts(profile)
     if groups is not None:
         names, codes = np.unique(groups, return_inverse=True)
         sizes = np.bincount(codes[small.indices], minlength=len(names))

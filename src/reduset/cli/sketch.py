@@ -155,7 +155,7 @@ class SketchCommand(o.Reading, o.Seeded, o.Writing):
         import numpy as np
 
         from reduset import _archive
-        from reduset.anndata import opened, sketch, write_cells
+        from reduset.anndata import opened, sketch, write_annotated
 
         with opened(str(self.data[0])) as adata:
             with messages.progress(self.silent) as shown:
@@ -164,7 +164,7 @@ class SketchCommand(o.Reading, o.Seeded, o.Writing):
             small = adata[np.asarray(adata.obs[KEY])].to_memory()
             named = {"cell": np.asarray(adata.obs_names, object), "assignment": np.asarray(adata.obs[f"{KEY}_assignment"])}
         with _archive.together():  # after the input is closed, so that an error here is not attributed to it
-            write_cells(str(self.output), small)
+            write_annotated(str(self.output), small)
             targets.write_columns(self.assignments, named)
         summary, note = facts.pop("summary"), facts.pop("note")
         self._tell(facts | {"weight": f"{KEY}_weight"}, summary, [note] if note else [])

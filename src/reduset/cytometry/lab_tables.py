@@ -58,6 +58,14 @@ def loose(name: str) -> str:
     return re.sub(r"[-_./\s()]+", "", name).casefold()
 
 
+def repeated(names: Sequence[Any]) -> tuple[int, int] | None:
+    """The positions of the first name that occurs twice; None if all differ."""
+    for k, name in enumerate(names):
+        if name in names[:k]:
+            return names.index(name), k
+    return None
+
+
 def as_text(value: Any) -> str:
     """An entry as text: whole numbers without a decimal point, dates without midnight."""
     if isinstance(value, float) and math.isfinite(value):

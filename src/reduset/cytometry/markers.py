@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from reduset.cytometry.events import FileChannels, find_channel
-from reduset.cytometry.lab_tables import lab_table, loose
+from reduset.cytometry.lab_tables import lab_table, loose, repeated
 from reduset.io import NONE, PLAIN, FileError, isotopes, listed, nearest, parse_transform, redundant
 
 CHANNEL = ("fcs_colname", "channel", "channel_name", "fcs_name", "name")
@@ -78,12 +78,10 @@ def read_panel(value: Any) -> Panel:
         ("channel", [marker.channel for marker in markers]),
         ("marker", [marker.name for marker in markers]),
     ):
-        spellings = [loose(name) for name in names]
-        for k, name in enumerate(names):
-            if spellings[k] in spellings[:k]:
-                first = names[spellings.index(spellings[k])]
-                both = f"{name!r} twice" if name == first else f"{first!r} and {name!r}"
-                raise FileError(f"{table.source}: each {what} must occur once, got {both}; set the marker_class of one to none")
+        if twice := repeated([loose(name) for name in names]):
+            first, second = (names[k] for k in twice)
+            both = f"{first!r} twice" if first == second else f"{first!r} and {second!r}"
+            raise FileError(f"{table.source}: each {what} must occur once, got {both}; set the marker_class of one to none")
     return Panel(table.source, tuple(markers))
 
 
@@ -173,14 +171,12 @@ def study_markers(files: Sequence[FileChannels], panel: Panel | None, rule: str)
     names = list(common)
     by_path = {file.path: [positions[number] for positions in common.values()] for number, file in enumerate(files)}
     for file in files:
-        channels = by_path[file.path]
-        for number, position in enumerate(channels):
-            if position in channels[:number]:
-                first = names[channels.index(position)]
-                raise FileError(
-                    f"{file.path}: {first!r} and {names[number]!r} are both channel {position + 1}, {file.names[position]}; "
-                    "name the marker in a panel"
-                )
+        if twice := repeated(by_path[file.path]):
+            position, (first, second) = by_path[file.path][twice[0]], (names[k] for k in twice)
+            raise FileError(
+                f"{file.path}: {first!r} and {second!r} are both channel {position + 1}, {file.names[position]}; name the marker "
+                "in a panel"
+            )
     in_panel = panel.markers if panel is not None else ()
     return StudyMarkers(
         tuple(names),
@@ -227,22 +223,36 @@ def _mislabelled(files: Sequence[FileChannels], panel: Panel) -> list[str]:
 
 
 def _by_file(files: Sequence[FileChannels], rule: str) -> tuple[dict[str, Positions], list[str]]:
-    """The markers of files without a panel."""
+    """The markers of files without a panel. A channel without a label has the label that other files give to its name."""
     titles = [_titles(file) for file in files]
-    markers: dict[str, Positions] = {}
-    for file, file_titles in zip(files, titles, strict=True):
-        for position, title in file_titles.items():
-            if title not in markers:
-                name = file.names[position]
-                markers[title] = [_matching(other, others, title, name) for other, others in zip(files, titles, strict=True)]
-    markers, conflicts = _without_conflicts(files, _once(markers, files))
+    labels: dict[str, dict[str, str]] = {}  # by name of the channel: each label, with a file that has it
+    for file, own in zip(files, titles, strict=True):
+        for k, title in own.items():
+            if title != file.names[k]:
+                known = labels.setdefault(loose(file.names[k]), {})
+                if loose(title) not in map(loose, known):
+                    known[title] = Path(file.path).name
+    markers: dict[str, tuple[str, Positions]] = {}
+    conflicts: dict[str, None] = {}
+    for number, (file, own) in enumerate(zip(files, titles, strict=True)):
+        for k, title in own.items():
+            known = labels.get(loose(title), {}) if title == file.names[k] else {}
+            if len(known) > 1:
+                (label, first), (other, second) = list(known.items())[:2]
+                conflicts[f"{title} is {label} in {first} and {other} in {second}"] = None
+                continue
+            label = next((label for label in known if label not in own.values()), title)
+            key = loose(label)
+            if key in markers and markers[key][1][number] is not None:
+                key = label
+            markers.setdefault(key, (label, [None] * len(files)))[1][number] = k
     if conflicts and rule == SAME:
-        raise FileError(f"{files[0].path}: a marker must be the same in all files, and {conflicts[0]}; name it in a panel")
+        conflict = next(iter(conflicts))
+        raise FileError(f"{files[0].path}: a marker must be the same in all files, and {conflict}; name it in a panel")
     spare = dict.fromkeys(file.names[k] for file in files for k in redundant(file.names, file.dyes) if not file.is_mass)
-    notes = (
-        [f"omitted unless a panel names them, because another channel measures the same pulse: {listed(spare)}"] if spare else []
-    )
-    return markers, notes + [f"omitted, because {conflict}" for conflict in conflicts]
+    because = "omitted unless a panel names them, because another channel measures the same pulse"
+    notes = [f"{because}: {listed(spare)}"] if spare else []
+    return dict(markers.values()), notes + [f"omitted, because {conflict}" for conflict in conflicts]
 
 
 def _titles(file: FileChannels) -> dict[int, str]:
@@ -260,49 +270,3 @@ def _titles(file: FileChannels) -> dict[int, str]:
     counts = Counter(loose(text) for k in dyes for text in {file.names[k], file.labels[k]})
     labelled = {k for k in dyes if file.has_own_label(k) and counts[loose(file.labels[k])] == 1}
     return {k: file.labels[k] if k in labelled else file.names[k] for k in dyes}
-
-
-def _matching(file: FileChannels, titles: dict[int, str], title: str, channel: str) -> int | None:
-    """The channel of a marker in another file: of the same title, or of the same name if one of the files has no label."""
-    for fits in (
-        lambda k: titles[k] == title,
-        lambda k: loose(titles[k]) == loose(title),
-        lambda k: loose(file.names[k]) == loose(channel) and (title == channel or titles[k] == file.names[k]),
-    ):
-        matches = [k for k in titles if fits(k)]
-        if len(matches) == 1:
-            return matches[0]
-    return None
-
-
-def _once(markers: dict[str, Positions], files: Sequence[FileChannels]) -> dict[str, Positions]:
-    """Each marker once: channels known by both a name and a label have the label."""
-    by_positions: dict[tuple[int | None, ...], str] = {}
-    for title, positions in markers.items():
-        first = by_positions.setdefault(tuple(positions), title)
-        if any(first == file.names[k] for file, k in zip(files, positions, strict=True) if k is not None):
-            by_positions[tuple(positions)] = title
-    complete = [set(enumerate(positions)) for positions in by_positions if None not in positions]
-    return {
-        title: list(positions)
-        for positions, title in by_positions.items()
-        # a marker of a subset of the files may be part of a marker of all files, with another name
-        if None not in positions
-        or not any({pair for pair in enumerate(positions) if pair[1] is not None} <= whole for whole in complete)
-    }
-
-
-def _without_conflicts(files: Sequence[FileChannels], markers: dict[str, Positions]) -> tuple[dict[str, Positions], list[str]]:
-    """The markers that all files label equally, and notes on the others."""
-    consistent, notes = {}, []
-    for title, positions in markers.items():
-        labels: dict[str, tuple[str, str]] = {}
-        for file, k in zip(files, positions, strict=True):
-            if k is not None and file.has_own_label(k):
-                labels.setdefault(loose(file.labels[k]), (file.labels[k], Path(file.path).name))
-        if len(labels) < 2 or loose(title) in labels:
-            consistent[title] = positions
-        else:
-            (label, first), (other, second) = list(labels.values())[:2]
-            notes.append(f"{title} is {label} in {first} and {other} in {second}")
-    return consistent, notes

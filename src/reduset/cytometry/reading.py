@@ -1,9 +1,8 @@
 """read_cohort: the samples of a study from a folder of files, a panel and a table of samples.
 
 The channels of all files are read first, which determines markers and samples. Then each file is read, cleaned and gated while the
-next one is being read. The cells of all samples are in one array in single precision, 4·n·d bytes. Scales are the same in all
-samples. They are given by name, or estimated at the end from all samples together. They are applied in place, so that no
-file is read twice. O(n·C).
+next one is being read. Cells are in single precision, 4·n·d bytes. Scales are the same in all samples. They are given by name, or
+estimated at the end from all samples together. They are applied in place, so that no file is read twice. O(n·C).
 """
 
 from __future__ import annotations
@@ -11,10 +10,9 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -122,26 +120,37 @@ def read_cohort(
             del heads[name]
             omitted.require(heads)
     wanted = asked_scales(markers.names, transform, markers.transforms)
-    options = _Options(markers, compensate, steps, _gates(gate), missing)
+    gates, done = _gates(gate), report.stage("reading")
+    known = sum(head.rows or 0 for head in heads.values())
+    room = 4.0 * known * len(markers.names)
+    check_room(next(iter(heads.values())).path, room, "the cells of all files", "name fewer markers in a panel")
+    kept: dict[str, _Kept] = {}
     try:
-        cells = _read(heads, options, omitted, report)
+        for number, (name, events) in enumerate(ahead(_opened(heads, compensate, "margin" in steps)), 1):
+            with omitted.errors_of(name):
+                if isinstance(events, FileError):
+                    raise events
+                kept[name] = _kept(events, markers, steps, gates, missing)
+            done(number, len(heads))
     finally:
         report.close()
-    heads = {name: heads[name] for name in cells.names}
-    scales, scale_notes = _scales(wanted, cells, list(heads.values()), markers)
-    for name, events, kept in zip(cells.names, cells.slices(), cells.events, strict=True):
-        put_on_scales(events, scales, heads[name].path, markers.names, kept + 1)
+    omitted.require(kept)
+    heads = {name: heads[name] for name in kept}
+    scales, scale_notes = _scales(wanted, kept, list(heads.values()), markers)
+    for name, (cells, events, _, _) in kept.items():
+        put_on_scales(cells, scales, heads[name].path, markers.names, events + 1)
+    steps = list(next(iter(kept.values())).counts)
     return SampleSet(
-        names=tuple(cells.names),
-        cells=tuple(cells.slices()),
+        names=tuple(kept),
+        cells=tuple(each.cells for each in kept.values()),
         markers=markers.names,
-        table=named.rows(cells.names),
+        table=named.rows(list(kept)),
         state=markers.state,
-        counted={step: np.array([counts[step] for counts in cells.counts], np.int64) for step in cells.counts[0]},
+        counted={step: np.array([each.counts[step] for each in kept.values()], np.int64) for step in steps},
         left_out=omitted.reasons,
-        notes=(*_unnamed_files(named), *markers.notes, *scale_notes, *_file_notes(cells, heads, compensate)),
+        notes=(*_unnamed_files(named), *markers.notes, *scale_notes, *_file_notes(kept, heads, compensate)),
         sources=tuple(head.path for head in heads.values()),
-        events=tuple(cells.events),
+        events=tuple(each.events for each in kept.values()),
         channels=tuple(tuple(head.names[k] for k in markers.positions[head.path]) for head in heads.values()),
         compensated=compensate,
         scales={name: scale.name for name, scale in zip(markers.names, scales, strict=True) if scale is not None},
@@ -186,103 +195,53 @@ class _Omitted:
             raise FileError(f"all {len(self.reasons)} samples were omitted; {name}: {reason}")
 
 
-@dataclass(frozen=True)
-class _Options:
-    """The options that apply to every file."""
+class _Kept(NamedTuple):
+    """The kept cells of a file, (n, d) on a linear scale, the numbers of their events, removed events by step, and notes."""
 
-    markers: StudyMarkers
-    compensate: bool
-    steps: list[str]
-    gates: Any
-    missing: str
+    cells: NDArray[np.float32]
+    events: Indices
+    counts: dict[str, int]
+    notes: list[str]
 
 
-@dataclass
-class _StudyCells:
-    """The cells of all samples in one array, with the end, events, counts and notes of each sample."""
-
-    values: NDArray[np.float32]
-    names: list[str] = field(default_factory=list)
-    ends: list[int] = field(default_factory=lambda: [0])
-    events: list[Indices] = field(default_factory=list)
-    counts: list[dict[str, int]] = field(default_factory=list)
-    notes: list[list[str]] = field(default_factory=list)
-
-    def add(self, name: str, columns: NDArray[np.float32], kept: Indices, counts: dict[str, int], notes: list[str]) -> None:
-        """Add a sample."""
-        end = self.ends[-1] + len(columns)
-        if end > len(self.values):  # of files with an unknown number of rows
-            self.values = np.concatenate([self.values[: self.ends[-1]], np.empty((end, columns.shape[1]), np.float32)])
-        self.values[self.ends[-1] : end] = columns
-        self.names.append(name)
-        self.ends.append(end)
-        self.events.append(kept)
-        self.counts.append(counts)
-        self.notes.append(notes)
-
-    def slices(self) -> list[NDArray[np.float32]]:
-        """(n, d) of each sample."""
-        return [self.values[a:b] for a, b in zip(self.ends[:-1], self.ends[1:], strict=True)]
-
-
-def _read(heads: dict[str, FileChannels], options: _Options, omitted: _Omitted, report: Progress) -> _StudyCells:
-    """The cells of all files, on a linear scale."""
-    known = sum(head.rows or 0 for head in heads.values())
-    width = len(options.markers.names)
-    check_room(next(iter(heads.values())).path, 4.0 * known * width, "the cells of all files", "name fewer markers in a panel")
-    cells = _StudyCells(np.empty((known, width), np.float32))
-    done = report.stage("reading")
-    for number, (name, events) in enumerate(ahead(_opened(heads, options)), 1):
-        with omitted.errors_of(name):
-            if isinstance(events, FileError):
-                raise events
-            cells.add(name, *_kept(events, options))
-        done(number, len(heads))
-    omitted.require(cells.names)
-    cells.values = cells.values[: cells.ends[-1]]
-    return cells
-
-
-def _opened(heads: dict[str, FileChannels], options: _Options) -> Iterator[tuple[str, FileEvents | FileError]]:
+def _opened(heads: dict[str, FileChannels], compensate: bool, measured: bool) -> Iterator[tuple[str, FileEvents | FileError]]:
     """The events of each file, or the error of reading it."""
     for name, head in heads.items():
         try:
-            events: FileEvents | FileError = read_events(head.path, options.compensate, "margin" in options.steps)
+            yield name, read_events(head.path, compensate, measured)
         except FileError as error:
-            events = error
-        yield name, events
+            yield name, error
 
 
-def _kept(events: FileEvents, options: _Options) -> tuple[NDArray[np.float32], Indices, dict[str, int], list[str]]:
-    """The marker columns of the kept events, their numbers, the counts of removed events by step, and notes."""
-    cleaned = clean_events(events, options.steps)
+def _kept(events: FileEvents, markers: StudyMarkers, steps: Sequence[str], gates: Any, missing: str) -> _Kept:
+    """Clean and gate the events of a file."""
+    cleaned = clean_events(events, steps)
     keep, counts = cleaned.keep, {"events": len(events.values), **cleaned.counted}
-    if options.gates is not None:
-        inside = np.asarray(options.gates.inside(events), bool)
+    if gates is not None:
+        inside = np.asarray(gates.inside(events), bool)
         counts["gate"] = int((keep & ~inside).sum())
         keep = keep & inside
     kept = np.flatnonzero(keep)
-    positions = np.array(options.markers.positions[events.path], np.int64)
-    columns = np.asarray(events.values[np.ix_(kept, positions)], np.float32)
-    lacking = np.asarray(~np.isfinite(columns).all(axis=1))
-    if lacking.any() and options.missing == REFUSE:
-        row = columns[lacking][0]
+    cells = np.asarray(events.values[np.ix_(kept, np.array(markers.positions[events.path], np.int64))], np.float32)
+    lacking = np.asarray(~np.isfinite(cells).all(axis=1))
+    if lacking.any() and missing == REFUSE:
+        row = cells[lacking][0]
         position = int(np.flatnonzero(~np.isfinite(row))[0])
-        name = options.markers.names[position]
-        if not np.isfinite(columns[:, position]).any():
+        name = markers.names[position]
+        if not np.isfinite(cells[:, position]).any():
             raise FileError(f"{events.path}: {name!r} has no number in any event; omit the marker by a panel, or the file")
         raise FileError(
             f"{events.path}: {name!r} has no number in row {kept[lacking][0] + 1}, got {row[position]}; omit such events "
             "(clean='non-finite', or missing='drop')"
         )
-    if options.missing == DROP:
+    if missing == DROP:
         counts["missing"] = int(lacking.sum())
-        columns, kept = columns[~lacking], kept[~lacking]
+        cells, kept = cells[~lacking], kept[~lacking]
     if len(kept) < MIN_CELLS:
         removed = [f"{step} removed {count:,}" for step, count in counts.items() if step != "events" and count]
         left = f"{len(kept) or 'none'} of its {counts['events']:,} events {'is' if len(kept) == 1 else 'are'} left"
         raise FileError(f"{events.path}: {left}: {', '.join(removed) or 'the file has no more'}")
-    return columns, kept, counts, list(cleaned.notes)
+    return _Kept(cells, kept, counts, cleaned.notes)
 
 
 def _unnamed_files(named: NamedSamples) -> list[str]:
@@ -292,12 +251,12 @@ def _unnamed_files(named: NamedSamples) -> list[str]:
     return [f"{'files' if len(named.unnamed) > 1 else 'a file'} omitted, not in the table of samples: {names}"]
 
 
-def _file_notes(cells: _StudyCells, heads: dict[str, FileChannels], compensate: bool) -> list[str]:
+def _file_notes(kept: dict[str, _Kept], heads: dict[str, FileChannels], compensate: bool) -> list[str]:
     """Notes on files. A note that all files have is written once."""
     notes = []
-    for (name, head), cleaning in zip(heads.items(), cells.notes, strict=True):
+    for name, head in heads.items():
         bare = compensate and head.is_fcs and not head.is_mass and not any("ompensate" in note for note in head.notes)
-        notes.append((name, [*head.notes, *["no spillover matrix: not compensated"] * bare, *cleaning]))
+        notes.append((name, [*head.notes, *["no spillover matrix: not compensated"] * bare, *kept[name].notes]))
     return gathered_notes(notes, "samples")
 
 
@@ -326,12 +285,12 @@ def _scale_name(text: Any) -> str:
 
 
 def _scales(
-    wanted: dict[str, str], cells: _StudyCells, files: list[FileChannels], markers: StudyMarkers
+    wanted: dict[str, str], kept: dict[str, _Kept], files: list[FileChannels], markers: StudyMarkers
 ) -> tuple[list[Transform | None], list[str]]:
     """The scale of each marker, and a note if the ranges of files differ."""
     automatic = automatic_scale([MASS if file.is_mass else FLUORESCENCE if file.is_fcs else NONE for file in files])
     tops = np.array([file.tops[markers.positions[file.path]] for file in files])
-    sample = pooled(cells.slices())
+    sample = pooled([each.cells for each in kept.values()])
     scales = [
         scale_of(wanted[name], automatic, sample[:, k].astype(np.float64), float(tops[:, k].max()))
         for k, name in enumerate(markers.names)

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from reduset import _validate
 from reduset._types import BagsLike, Floats, Indices
-from reduset.cytometry.lab_tables import SAMPLE_ID, Cells, Columns, LabTable, as_text, columns_of
+from reduset.cytometry.lab_tables import SAMPLE_ID, Cells, Columns, LabTable, as_text, columns_of, repeated
 from reduset.io import FileError, counted_order, format_by_suffix, listed, nearest, one_line, path_text, stems_of, usual_suffixes
 
 MAX_NAMES = 5  # in a message
@@ -112,9 +112,9 @@ class SampleSet:
 
 
 def _check_unique(names: Sequence[str], rule: str) -> None:
-    repeated = next((name for k, name in enumerate(names) if name in names[:k]), None)
-    if repeated is not None:
-        raise ValueError(f"{rule}, got {repeated!r} twice")
+    twice = repeated(names)
+    if twice:
+        raise ValueError(f"{rule}, got {names[twice[0]]!r} twice")
 
 
 def _matched(table: Columns, names: list[str], nameless: bool, sample: Any) -> tuple[Columns, list[str], dict[str, str]]:
@@ -185,15 +185,13 @@ def by_table(table: LabTable, paths: Sequence[str]) -> NamedSamples:
         entries.append(entry.replace("\\", "/"))
     files = [_matching_file(table.source, entry, paths) for entry in entries]
     keys = [path or entry for entry, path in zip(entries, files, strict=True)]
-    for k, key in enumerate(keys):
-        if key in keys[:k]:
-            first = entries[keys.index(key)]
-            raise FileError(f"{table.source}: {column} must name each file once, got {first!r} and {entries[k]!r}; omit one")
+    if twice := repeated(keys):
+        first, second = (entries[k] for k in twice)
+        raise FileError(f"{table.source}: {column} must name each file once, got {first!r} and {second!r}; omit one")
     names = [name or stem for name, stem in zip(table.cells(IDENTIFIER), stems_of(keys), strict=True)]
-    for row, name in enumerate(names):
-        if name in names[:row]:
-            rows, title = f"rows {names.index(name) + 1} and {row + 1}", table.find(IDENTIFIER) or SAMPLE_ID
-            raise FileError(f"{table.source}: {title} must differ between samples, got {name!r} in {rows}")
+    if twice := repeated(names):
+        rows, title = f"rows {twice[0] + 1} and {twice[1] + 1}", table.find(IDENTIFIER) or SAMPLE_ID
+        raise FileError(f"{table.source}: {title} must differ between samples, got {names[twice[0]]!r} in {rows}")
     base_names = [Path(path).name for path in paths]
     if not any(files):
         raise FileError(
@@ -236,22 +234,26 @@ def study_files(folder_or_files: Any, tables: Iterable[str] = ()) -> list[str]:
         raise FileError("no files were named")
     excluded = {os.path.realpath(path) for path in tables}
     files = [file for path in given for file in (_data_files(path, excluded) if os.path.isdir(path) else [path])]
-    paths = [os.path.realpath(file) for file in files]
-    repeated = next((file for k, file in enumerate(files) if paths[k] in paths[:k]), None)
-    if repeated is not None:
-        raise FileError(f"{repeated}: is named twice; each file is one sample")
+    if twice := repeated([os.path.realpath(file) for file in files]):
+        raise FileError(f"{files[twice[1]]}: is named twice; each file is one sample")
     return files
 
 
 def _data_files(folder: str, excluded: set[str]) -> list[str]:
+    """The FCS files of a folder, or of its subfolders; otherwise its files of another format."""
     by_format: dict[str, list[str]] = {}
-    for path in _files(folder):
-        kind = _format(path)
-        if kind is not None and os.path.realpath(path) not in excluded:
-            by_format.setdefault(kind, []).append(path)
-    fcs = by_format.get(FCS) or [path for path in _files_below(folder) if _format(path) == FCS]
-    if fcs:
-        return fcs
+    below = list[str]()
+    for parent, paths in _folders(folder):
+        for path in paths:
+            kind = _format(path)
+            if parent != folder:
+                below += [path] if kind == FCS else []
+            elif kind is not None and os.path.realpath(path) not in excluded:
+                by_format.setdefault(kind, []).append(path)
+        if FCS in by_format:
+            return by_format[FCS]
+    if below:
+        return below
     if len(by_format) > 1:
         raise FileError(f"{folder}: holds files of several formats, {listed(by_format)}, and no FCS files; name the files to read")
     if not by_format:
@@ -259,21 +261,17 @@ def _data_files(folder: str, excluded: set[str]) -> list[str]:
     return next(iter(by_format.values()))
 
 
-def _files(folder: str) -> list[str]:
-    try:
-        with os.scandir(folder) as entries:
-            names = [entry.name for entry in entries if entry.is_file() and not entry.name.startswith((".", "_"))]
-    except OSError as error:
-        raise FileError(f"{folder}: cannot be listed ({one_line(error)})") from error
-    return [os.path.join(folder, name) for name in sorted(names, key=counted_order)]
+def _folders(folder: str) -> Iterator[tuple[str, list[str]]]:
+    """A folder and its subfolders with the paths of their files, except names that begin with a dot or an underscore."""
 
+    def fail(error: OSError) -> None:
+        raise FileError(f"{error.filename}: cannot be listed ({one_line(error)})") from error
 
-def _files_below(folder: str) -> Iterator[str]:
-    """The files of all subfolders, except those with names that begin with a dot or an underscore."""
-    for parent, folders, _ in os.walk(folder):
-        folders[:] = sorted((name for name in folders if not name.startswith((".", "_"))), key=counted_order)
-        if parent != folder:
-            yield from _files(parent)
+    for parent, folders, names in os.walk(folder, onerror=fail):
+        folders[:], files = (
+            sorted((name for name in found if not name.startswith((".", "_"))), key=counted_order) for found in (folders, names)
+        )
+        yield parent, [os.path.join(parent, name) for name in files if os.path.isfile(os.path.join(parent, name))]
 
 
 def _format(path: str) -> str | None:
