@@ -35,7 +35,7 @@ class Ours(ClassProportionsQuantifier):
         return ["classifier", "random_state"]
 
     def fit(self, X, y):
-        self.model_ = ClassProportionsQuantifier(self.classifier, random_state=self.random_state).fit(X, y).model_
+        self.model_ = ClassProportionsQuantifier(self.classifier, random_state=self.random_state).fit(X, y)
         self.classes_ = self.model_.classes_
         return self
 

@@ -56,18 +56,17 @@ def test_shift_scores_are_the_rank_sum_statistic():
     X, Y = rng.integers(0, 12, (200, 2)).astype(float), rng.integers(1, 13, (150, 2)).astype(float)
     both = np.concatenate([X, Y])
     bins = ColumnBins.of(both)
-    scores = ColumnScores.of(bins, bins.shares(both, np.full(350, 1 / 350)))
+    scores = ColumnScores.of(bins.shares(both, np.full(350, 1 / 350)))
     before, after = (scores.mean(bins.shares(each, np.full(len(each), 1 / len(each)))) for each in (X, Y))
-    np.testing.assert_allclose(scores.rows(Y).mean(axis=0), after)
+    np.testing.assert_allclose(scores.rows(bins, Y).mean(axis=0), after)
     for k in range(2):
         z = (after - before)[k] / np.sqrt((1 / 200 + 1 / 150) / 12)
         assert z == pytest.approx(-ranksums(X[:, k], Y[:, k]).statistic, rel=0.01)
 
 
 def test_bounds_beyond_the_draws_hold_for_rare_values():
-    bins = ColumnBins((np.array([0.0, 1.0]),), (True,))
     shares = (np.array([0.0, 0.99, 0.0, 0.01, 0.0]),)
-    scores = ColumnScores.of(bins, shares)
+    scores = ColumnScores.of(shares)
     for count in range(2, 6):
         new = (np.array([0.0, 1 - count / 50, 0.0, count / 50, 0.0]),)
         difference = scores.mean(new) - scores.mean(shares)

@@ -8,9 +8,9 @@ from reduset import compress
 from reduset.drift import DriftTest, two_sample
 from reduset.drift.comparison import stored
 from reduset.drift.reference import StoredReference
-from reduset.drift.registry import chosen_statistics
 from reduset.drift.result import DriftResult
 from reduset.drift.sample import Sample
+from reduset.drift.statistics import chosen_statistics
 
 pytestmark = pytest.mark.slow
 

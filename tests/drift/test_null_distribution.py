@@ -15,7 +15,6 @@ from reduset.drift.null_distribution import (
     permuted,
     quadratic_p_values,
     resampled,
-    reweighed,
     signed,
     square_root,
     upper_tail,
@@ -34,15 +33,15 @@ def test_permutations_are_drawn_from_all_of_them():
 @pytest.mark.parametrize("count", [3, 40, 500])  # looked up, counted, more than there are
 def test_resampled_means_have_the_moments_of_a_sample(count):
     rows = np.random.default_rng(0).gamma(1.0, size=(200, 2)) @ np.array([[1.0, 0.5], [0.0, 1.0]])
-    drawn = resampled(rows, count, 4000, np.random.default_rng(1))
+    drawn = resampled(rows, np.full(count, 1 / count), 4000, np.random.default_rng(1))
     np.testing.assert_allclose(drawn.mean(axis=0), 0.0, atol=5 * np.sqrt(2 / count / 4000))
     np.testing.assert_allclose(np.cov(drawn.T) * count, np.cov(rows.T, bias=True), rtol=0.15, atol=0.05)
 
 
-def test_reweighed_sums_have_the_moments_of_a_weighted_sample():
+def test_resampled_sums_have_the_moments_of_a_weighted_sample():
     rows = np.random.default_rng(0).gamma(1.0, size=(200, 2))
     weights = np.array([0.7, 0.2, 0.05, 0.05])
-    drawn = reweighed(rows, weights, 4000, np.random.default_rng(1))
+    drawn = resampled(rows, weights, 4000, np.random.default_rng(1))
     np.testing.assert_allclose(drawn.mean(axis=0), 0.0, atol=0.06)
     np.testing.assert_allclose(np.cov(drawn.T) / (weights @ weights), np.cov(rows.T, bias=True), rtol=0.15, atol=0.1)
 

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import binom
 
 from reduset.drift import DriftTest, two_sample
-from reduset.drift.regions import CellRows, CellSums, nearest_cells
+from reduset.drift.regions import Cells, nearest_cells
 
 
 def clusters(rng, n, shares, spread=0.3):
@@ -65,24 +65,27 @@ def test_cells_hold_the_sums_of_their_rows():
     rows, weights = rng.normal(size=(400, 2)) + 1e4, rng.random(400)
     weights /= weights.sum()
     features = two_sample(rows[:200], rows[200:], rng=0, size=20).comparison.features
-    cells = CellSums.of(features, rows, weights)
+    cells = Cells.of(features, rows, weights)
+    sums, _ = cells.by_cell()
     index, _ = nearest_cells(features, rows)
     for k in range(len(features.atoms)):
         there = index == k
         assert cells.shares[k] == pytest.approx(weights[there].sum())
-        np.testing.assert_allclose(cells.sums[k], weights[there] @ rows[there])
+        np.testing.assert_allclose(sums[k], weights[there] @ rows[there])
         kept = cells.examples[k][cells.examples[k] >= 0]
         assert set(kept) <= set(np.flatnonzero(there))
         assert len(kept) == min(there.sum(), 3)
 
 
-def test_sums_on_demand_equal_stored_ones():
+def test_sums_of_occupied_cells_are_those_of_all_cells():
     rng = np.random.default_rng(6)
-    rows, weights = rng.normal(size=(120, 300)), np.full(120, 1 / 120)
-    features = two_sample(rows[:60], rows[60:], rng=0, size=20).comparison.features
-    kept, stored = CellRows.of(features, rows, weights), CellSums.of(features, rows, weights)
-    some = rng.random(len(stored.shares)) < 0.5
-    for one, other in zip((*kept.over(some), *kept.by_cell()), (*stored.over(some), *stored.by_cell()), strict=True):
+    rows, weights = rng.normal(size=(12, 300)), np.full(12, 1 / 12)
+    features = two_sample(rng.normal(size=(60, 300)), rows, rng=0, size=20).comparison.features
+    kept = Cells.of(features, rows, weights)
+    stored = Cells.without_rows(kept.rows, kept.shares, *kept.by_cell())
+    some = rng.random(len(kept.shares)) < 0.5
+    assert len(kept.sums) <= 12 < len(stored.sums)
+    for one, other in zip(kept.over(some), stored.over(some), strict=True):
         np.testing.assert_array_equal(one, other)
 
 

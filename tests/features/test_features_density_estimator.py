@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 
 import bag_laws
 from reduset import Gaussian, KernelMean, set_threads
-from reduset.features import DensityFeatures, HistogramFeatures, MeanMapFeatures, NeighbourKLKernel, Quadrature, pairwise
+from reduset.features import DensityFeatures, HistogramFeatures, MeanMapFeatures, NeighbourKLKernel, pairwise
 from reduset.features.embedding import SAMPLED_BAGS, Embedding
 
 SMALL = DensityFeatures(n_components=40, n_basis=5, n_frequencies=2, margin=0.2, random_state=0)
@@ -305,37 +305,23 @@ def test_a_kernel_width_that_is_a_number_asks_for_no_vectors(features, monkeypat
     ],
     ids=str,
 )
-def test_options_of_experts_mean_the_same_by_keyword_by_object_and_by_set_params(option):
+def test_options_of_experts_mean_the_same_by_keyword_and_by_set_params(option):
     bags, _ = bag_laws.spread_bags()
     plain = {"n_components": 20, "n_basis": 4, "random_state": 0}
     by_keyword = DensityFeatures(**plain, **option)
-    by_object = DensityFeatures(**plain, quadrature=Quadrature(**option))
     by_name = DensityFeatures(**plain).set_params(**option)
-    assert by_keyword.get_params() == by_object.get_params() == by_name.get_params()
-    assert {name: getattr(by_object, name) for name in option} == option
+    assert by_keyword.get_params() == by_name.get_params()
     wanted = by_keyword.fit_transform(bags)
-    for each in (by_object, by_name, clone(by_keyword)):
+    for each in (by_name, clone(by_keyword)):
         np.testing.assert_array_equal(each.fit_transform(bags), wanted)
     assert not np.array_equal(DensityFeatures(**plain).fit_transform(bags), wanted)
 
 
-def test_an_option_changes_none_of_the_others_nor_the_object_it_was_given_in():
-    given = Quadrature(margin=0.2)
-    features = DensityFeatures(quadrature=given, n_nodes=9)
-    features.set_params(tol=None, quadrature=given)
-    assert features.quadrature == Quadrature(margin=0.2, tol=None)
-    features.basis = "fourier"
-    assert features.quadrature == Quadrature(margin=0.2, tol=None, basis="fourier")
-    assert given == Quadrature(margin=0.2)
-
-
 def test_what_is_no_option_is_refused_by_its_name():
-    with pytest.raises(TypeError, match=r"DensityFeatures\(\) got an unexpected keyword argument 'nodes'"):
+    with pytest.raises(TypeError, match=r"got an unexpected keyword argument 'nodes'"):
         DensityFeatures(nodes=9)
     with pytest.raises(ValueError, match="Invalid parameter 'nodes'"):
         DensityFeatures().set_params(nodes=9)
-    with pytest.raises(TypeError, match=r"quadrature .*got 9"):
-        DensityFeatures(quadrature=9).fit(bag_laws.spread_bags()[0])
 
 
 def test_a_search_sets_options_of_experts_by_their_names():

@@ -14,7 +14,7 @@ from reduset.cli.entry import run
 from reduset.density import SparseKernelDensity
 from reduset.kernels import ANY_FAMILY, FAMILIES, RadialKernel, listed
 from reduset.kernels.lookup import KERNELS, as_kernel, kernel_from
-from reduset.spectral.base import kernel_of
+from reduset.spectral.base import kernel_and_gamma
 
 
 @pytest.mark.parametrize("name", FAMILIES)
@@ -31,7 +31,7 @@ def test_a_name_leads_to_its_class_at_every_door(name, tmp_path):
     assert run([*words, "--kernel", name, "--bandwidth", "0.7", "--scales", "none"]) == 0
     assert Model.load(tmp_path / "small.npz").mean.kernel == kind(0.7)
     assert isinstance(SparseKernelDensity(kernel=name, size=5, random_state=0).fit(cloud()).mean_.kernel, kind)
-    assert isinstance(kernel_of(name, None, 2), kind)
+    assert isinstance(kernel_and_gamma(name, None, 2)[0], kind)
 
 
 def test_texts_name_every_kernel(capsys):

@@ -152,7 +152,7 @@ def test_uncompressed_it_is_the_definition_by_double_loops(space):
     w = np.random.default_rng(0).uniform(0.5, 2, size=len(X))
     Q = draw([5, 2, 6], seed=1)[0]
     kernel = Gaussian(0.9, space=space)
-    model = ClassProportions(kernel, size="all", norm="kernel", space=space, method="matching").fit(X, y, sample_weight=w)
+    model = ClassProportions(kernel, size="all", norm="kernel", method="matching").fit(X, y, sample_weight=w)
     means = [KernelMean.from_samples(X[y == code], kernel, w[y == code]) for code in range(3)]
     sample = KernelMean.from_samples(Q, kernel)
     unit = reference.inner(KernelMean(Q[:1], np.ones(1), kernel), KernelMean(Q[:1], np.ones(1), kernel))
@@ -419,7 +419,6 @@ X_, Y_ = draw([20, 20, 20])
         (X_, Y_, {"tol": 0.1}, "give at most one of size, tol and plateau"),
         (X_, Y_, {"size": "all"}, "size='all' needs norm='kernel'"),
         (X_, Y_, {"norm": "l1"}, "norm must be one of 'kernel', 'whitened'"),
-        (X_, Y_, {"space": "l1"}, "space must be one of 'l2', 'rkhs'"),
         (X_, Y_, {"solver": "guess"}, "solver must be one of 'projection', 'simplex'"),
         (X_, Y_, {"ridge": 0.0}, "ridge .*got 0.0"),
         (X_, Y_, {"select": "best"}, "select must be one of"),
@@ -437,7 +436,6 @@ def test_bad_input_is_refused_by_name(X, y, options, message):
         ({"size": 2.5}, "size must be a whole number"),
         ({"bandwidth_search": "yes"}, "bandwidth_search must be True, False or None"),
         ({"kernel": lambda A, B: np.ones((len(A), len(B))), "bandwidth_search": True}, "bandwidth_search needs a Gaussian"),
-        ({"kernel": lambda A, B: np.ones((len(A), len(B))), "space": "l2"}, "space='l2' needs a Gaussian"),
         ({"classifier": object()}, "classifier must have predict_proba"),
         ({"random_state": "x"}, "random_state must be None, a seed"),
         ({"progress": 3}, "progress must be True"),

@@ -1,7 +1,6 @@
 """Class proportions of hostile and awkward input: classes that cannot be separated, few atoms, frames, spaces, weights, memory."""
 
 import tracemalloc
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -9,7 +8,7 @@ import polars as pl
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from reduset import Gaussian, Laplacian
+from reduset import Gaussian
 from reduset.compression import NotReachedWarning
 from reduset.proportions import ClassProportions
 from reduset.proportions.simplex_fit import SimplexFit
@@ -176,21 +175,7 @@ def test_the_kernels_own_space_is_kept():
     kernel = Gaussian(1.0, space="l2")
     model = fitted(X, Y, kernel=kernel)
     assert model.kernel_.space == "l2"
-    np.testing.assert_array_equal(model.predict_proportions(Q), fitted(X, Y, kernel=kernel, space="l2").predict_proportions(Q))
     assert fitted(X, Y).kernel_.space == "rkhs"
-
-
-@pytest.mark.parametrize(("kernel", "space"), [(Gaussian(1.0), "l2"), (Laplacian(1.0, space="l2"), "rkhs")])
-def test_a_space_that_is_asked_for_takes_the_place_of_the_kernels(kernel, space):
-    model = fitted(X, Y, kernel=kernel, space=space)
-    assert model.kernel_ == replace(kernel, space=space)
-    asked = fitted(X, Y, kernel=replace(kernel, space=space))
-    np.testing.assert_array_equal(model.predict_proportions(Q), asked.predict_proportions(Q))
-
-
-@pytest.mark.parametrize(("space", "found"), [(None, "rkhs"), ("rkhs", "rkhs"), ("l2", "l2")])
-def test_without_a_kernel_the_space_is_that_asked_for(space, found):
-    assert ClassProportions(size=10, space=space, random_state=0).fit(X, Y).kernel_.space == found
 
 
 # -- weights and memory ------------------------------------------------------------------------------------------------------

@@ -12,19 +12,13 @@ the proportions of the bins.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from reduset._types import Array, Floats
 from reduset.drift.columns import ColumnBins
-from reduset.drift.statistic import Statistic
-
-if TYPE_CHECKING:
-    from reduset.drift.feature_map import FeatureMap
 
 MAX_COLUMNS = 100  # wider tables have no scores, because the covariance of all coordinates would be too large
-WEIGHTS = (1.0, 0.5)  # of T₁ and T₂ in the joint statistic, as in `kernel_statistics.FORMS`
 KINDS = 2  # shift and spread
 VARIANCES = (1 / 12, 1 / 180)  # of the scores of a continuous column
 ROUNDING = 1e-6  # smaller differences count as 0, because draws are in single precision and equal samples must be ties
@@ -37,22 +31,20 @@ class ColumnScores:
 
     Attributes
     ----------
-    bins : The bins of the columns.
     values : d arrays (2, bins) of shift and spread scores.
     variances : (2·d,) variances of the scores, all shifts before all spreads. 0 for constant columns.
     """
 
-    bins: ColumnBins
     values: tuple[Array, ...]
     variances: Array
 
     @classmethod
-    def of(cls, bins: ColumnBins, shares: tuple[Array, ...]) -> ColumnScores | None:
+    def of(cls, shares: tuple[Array, ...]) -> ColumnScores | None:
         """From the proportions of the bins; None for more than ``MAX_COLUMNS`` columns."""
         if len(shares) > MAX_COLUMNS:
             return None
         values = tuple(_scores(proportions) for proportions in shares)
-        return cls(bins, values, _by_kind([np.square(scores) @ weights for scores, weights in zip(values, shares, strict=True)]))
+        return cls(values, _by_kind([np.square(scores) @ weights for scores, weights in zip(values, shares, strict=True)]))
 
     @property
     def size(self) -> int:
@@ -63,9 +55,9 @@ class ColumnScores:
         """(2·d,) means of the scores of rows with these proportions of the bins."""
         return _by_kind([scores @ weights for scores, weights in zip(self.values, shares, strict=True)])
 
-    def rows(self, rows: Floats) -> Array:
+    def rows(self, bins: ColumnBins, rows: Floats) -> Array:
         """(n, 2·d) the scores of every row."""
-        scores = [values[:, self.bins.positions(rows, k)] for k, values in enumerate(self.values)]
+        scores = [values[:, bins.positions(rows, k)] for k, values in enumerate(self.values)]
         return np.asarray(np.stack(scores, axis=1).reshape(self.size, len(rows)).T)
 
     def statistics(self, differences: Array) -> Array:
@@ -89,24 +81,6 @@ class ColumnScores:
         exponents = np.square(sizes) / (2 * (np.maximum(variances, 1e-300) + sizes / (3 * rows)))
         bounds = np.where(self.variances > 0, 2 * np.exp(-exponents), 1.0).reshape(KINDS, -1)
         return np.minimum([bounds.shape[1] * bounds[0].min(), bounds.size * bounds.min()], 1.0)
-
-
-class ColumnStatistics(Statistic):
-    """T₁ and T₂, if the coordinates include scores of columns."""
-
-    def weights(self, features: FeatureMap) -> Array:
-        return np.asarray(WEIGHTS if features.scores is not None else ())
-
-    def values(self, features: FeatureMap, differences: Array) -> Array:
-        if features.scores is None:
-            return np.empty((*differences.shape[:-1], 0))
-        return features.scores.statistics(differences[..., features.column_part])
-
-    def p_values_beyond_draws(self, features: FeatureMap, difference: Array, covariance: Array, rows: tuple[float, float]) -> Array:
-        if features.scores is None:
-            return np.empty(0)
-        part = features.column_part
-        return features.scores.beyond_draws(difference[part], np.diag(covariance)[part], min(rows))
 
 
 def _scores(shares: Array) -> Array:

@@ -16,11 +16,11 @@ from reduset._engine import cached_property
 from reduset._types import Array, Floats
 from reduset.drift.columns import ColumnBins
 from reduset.drift.feature_map import FeatureMap, column_units, median_distance
-from reduset.drift.null_distribution import normal, permuted, resampled, reweighed, signed, square_root
+from reduset.drift.null_distribution import normal, permuted, resampled, signed, square_root
 from reduset.drift.reference import StoredReference
-from reduset.drift.regions import CellRows, Cells, CellSums
+from reduset.drift.regions import Cells
 from reduset.drift.sample import Sample
-from reduset.drift.statistic import JointStatistic, Statistic
+from reduset.drift.statistics import JointStatistic, Statistic
 
 MAX_PERMUTED = 12_288  # rows of both samples, up to which all rows are permuted
 FITTED_ROWS = 4096  # for the coordinates
@@ -41,7 +41,7 @@ class DriftComparison:
     covariance : (p, p) covariance of the difference under the null hypothesis.
     exact : True if the draws are permutations. No p-value is then below 1 / (B + 1).
     rows : Sizes of both samples; effective sizes for weighted rows.
-    cells, bins, shares : Sums by cell, bins of the columns, and proportions of the bins, before and after.
+    cells, shares : Sums by cell, and proportions of the bins of the columns, before and after.
     sample : (s, d) random rows of both samples.
     names : Names of the columns.
     errors : (S,) bound on the error of the reference at each scale. The difference is shortened by it.
@@ -57,7 +57,6 @@ class DriftComparison:
     exact: bool
     rows: tuple[float, float]
     cells: tuple[Cells, Cells]
-    bins: ColumnBins
     shares: tuple[tuple[Array, ...], tuple[Array, ...]]
     sample: Floats
     names: tuple[str, ...]
@@ -92,13 +91,13 @@ def pooled(
     fitted = np.asarray(rows[shuffled], np.float64)
     units = column_units(rows, scales)
     atoms = np.unique(fitted[:size], axis=0)
-    features = FeatureMap.fitted(fitted, atoms, units, median_distance(rows, units))
+    bins = ColumnBins.of(rows)
+    features = FeatureMap.fitted(fitted, atoms, units, median_distance(rows, units), bins)
     del fitted
     weights = np.concatenate([old.weights, new.weights])
     n, count = old.effective, new.effective
-    bins = ColumnBins.of(rows)
     shares = [bins.shares(sample.rows, sample.weights) for sample in (old, new)]
-    features = features.with_columns(bins, tuple((n * b + count * a) / (n + count) for b, a in zip(*shares, strict=True)))
+    features = features.with_scores(tuple((n * b + count * a) / (n + count) for b, a in zip(*shares, strict=True)))
     before, after = (
         features.mean(part.rows, part.weights, bin_shares) for part, bin_shares in zip((old, new), shares, strict=True)
     )
@@ -121,7 +120,6 @@ def pooled(
         covariance = weighted_covariance(features, old, centre) + weighted_covariance(features, new, centre)
         drawn = normal(square_root(covariance), draws, rng)
     old_rows, new_rows = np.split(rows, [old.size])
-    cells = CellRows.of if sample is rows else CellSums.of  # rows that are not kept are summed now
     return DriftComparison(
         features,
         before,
@@ -130,8 +128,7 @@ def pooled(
         covariance,
         exact,
         (n, count),
-        (cells(features, old_rows, old.weights), cells(features, new_rows, new.weights)),
-        bins,
+        (Cells.of(features, old_rows, old.weights), Cells.of(features, new_rows, new.weights)),
         (shares[0], shares[1]),
         sample,
         old.names,
@@ -144,7 +141,7 @@ def pooled(
 def stored(reference: StoredReference, new: Sample, draws: int, statistics: tuple[Statistic, ...], seed: int) -> DriftComparison:
     """The comparison of new rows with a stored reference, which keeps a random sample of its rows, or no rows."""
     features, n, count = reference.features, reference.rows, new.effective
-    shares = reference.space.bins.shares(new.rows, new.weights)
+    shares = features.bins.shares(new.rows, new.weights)
     after = features.mean(new.rows, new.weights, shares)
     covariance = reference.covariance * (1 / n + 1 / count)
     if not new.is_uniform:
@@ -153,7 +150,7 @@ def stored(reference: StoredReference, new: Sample, draws: int, statistics: tupl
         drawn = normal(square_root(covariance), draws, np.random.default_rng(seed))
         if count < MIN_WEIGHTED and len(reference.sample) and new.size <= MAX_PERMUTED:
             noise = reference.unit_noise(draws, seed) / np.sqrt(n)
-            drawn = reweighed(reference.coordinates, new.weights, draws, np.random.default_rng([seed, 1])) + noise
+            drawn = resampled(reference.coordinates, new.weights, draws, np.random.default_rng([seed, 1])) + noise
     else:
         coordinates = reference.coordinates if count <= MAX_RESAMPLED else np.empty((0, features.size))
         drawn = _mean_differences(coordinates, reference.unit_noise(draws, seed), count, n, np.random.default_rng([seed, 1]))
@@ -165,8 +162,7 @@ def stored(reference: StoredReference, new: Sample, draws: int, statistics: tupl
         covariance,
         False,
         (n, count),
-        (reference.cells, CellSums.of(features, new.rows, new.weights)),
-        reference.space.bins,
+        (reference.cells, Cells.of(features, new.rows, new.weights)),
         (reference.shares, shares),
         reference.sample,
         reference.names,
@@ -183,7 +179,8 @@ def _mean_differences(coordinates: Array, noise: Array, smaller: float, larger: 
     """
     if smaller > MAX_RESAMPLED or not len(coordinates):
         return noise * np.sqrt(1 / smaller + 1 / larger)
-    return resampled(coordinates, round(smaller), len(noise), rng) + noise / np.sqrt(larger)
+    count = round(smaller)
+    return resampled(coordinates, np.ones(count), len(noise), rng) / count + noise / np.sqrt(larger)
 
 
 def weighted_covariance(features: FeatureMap, sample: Sample, centre: Array) -> Array:

@@ -19,9 +19,9 @@ from reduset.bandwidth import SCALES
 from reduset.drift import reference_file
 from reduset.drift.comparison import pooled, stored
 from reduset.drift.reference import StoredReference, of_compression
-from reduset.drift.registry import chosen_statistics
 from reduset.drift.result import DriftResult
 from reduset.drift.sample import Sample, warn_of_copies
+from reduset.drift.statistics import chosen_statistics
 from reduset.stream import StreamCompressor
 
 f = _archive.fields

@@ -3,7 +3,7 @@
     φ_s(x) = P_sᵀ k_s(C, x),    δ = mean φ of the new rows − mean φ of the reference
 
 P_s makes the coordinates of scale s orthonormal in the span and rotates them to the principal axes of the rows that it was fitted
-to, with variances σⱼ². Statistics of kernel means are therefore weighted sums of squares of δ (`kernel_statistics`). Scores of
+to, with variances σⱼ². Statistics of kernel means are therefore weighted sums of squares of δ (`statistics`). Scores of
 single columns follow the coordinates of the scales (`column_scores`). O(n·m) for the means of n rows, O(n·m·p) for single rows.
 """
 
@@ -41,8 +41,9 @@ class FeatureMap:
     octaves, bandwidths : (S,) the usable scales in octaves below the median distance, and their bandwidths.
     projections : S matrices (m, p_s).
     variances : (p,) variances of the coordinates, all scales one after the other.
-    is_plain : True if only plain statistics are used, one for each scale.
+    bins : The bins of the columns.
     scores : Scores of single columns. Their coordinates follow the coordinates of the scales. None if there are none.
+    is_plain : True if only plain statistics are used, one for each scale.
     """
 
     scales: Array
@@ -51,11 +52,12 @@ class FeatureMap:
     bandwidths: Array
     projections: tuple[Array, ...]
     variances: Array
-    is_plain: bool = False
+    bins: ColumnBins
     scores: ColumnScores | None = None
+    is_plain: bool = False
 
     @classmethod
-    def fitted(cls, rows: Floats, atoms: Array, scales: Array, width: float) -> FeatureMap:
+    def fitted(cls, rows: Floats, atoms: Array, scales: Array, width: float, bins: ColumnBins) -> FeatureMap:
         """Fitted to rows. They must not be rows of the comparison, unless the test permutes labels.
 
         Parameters
@@ -64,6 +66,7 @@ class FeatureMap:
         atoms : (m, d)
         scales : (d,)
         width : The median distance of rows, in units of the scales.
+        bins : The bins of the columns. `with_scores` adds scores of single columns.
         """
         kept: list[int] = []
         widths, projections, variances = [], [], []
@@ -82,28 +85,23 @@ class FeatureMap:
                 variances.append(spread)
         if not kept:
             raise ValueError("rows must differ for a test of drift, got equal rows; compare constant values directly")
-        return cls(scales, atoms, tuple(kept), np.asarray(widths), tuple(projections), np.concatenate(variances))
+        return cls(scales, atoms, tuple(kept), np.asarray(widths), tuple(projections), np.concatenate(variances), bins)
 
     def stored(self) -> FeatureMap:
         """With projections rounded as in a file, so that a reference gives the same results before and after it is saved."""
         rounded = tuple(projection.astype(np.float32).astype(np.float64) for projection in self.projections)
         return replace(self, projections=rounded)
 
-    def with_columns(self, bins: ColumnBins, shares: tuple[Array, ...]) -> FeatureMap:
+    def with_scores(self, shares: tuple[Array, ...]) -> FeatureMap:
         """The same with scores of single columns, fitted to the proportions of their bins."""
-        return replace(self, scores=ColumnScores.of(bins, shares))
+        return replace(self, scores=ColumnScores.of(shares))
 
-    def plain(self) -> FeatureMap:
-        """The same with plain statistics only."""
-        return replace(self, is_plain=True)
-
-    def down_to(self, width: float) -> FeatureMap:
-        """The same without scales below a bandwidth. The coarsest scale always stays."""
+    def plain_down_to(self, width: float) -> FeatureMap:
+        """The same with plain statistics only, without scales below a bandwidth. The coarsest scale always stays."""
         count = max(int((self.bandwidths >= width * (1 - 1e-9)).sum()), 1)
-        ends = self.parts[count - 1].stop
-        return FeatureMap(
-            self.scales, self.atoms, self.octaves[:count], self.bandwidths[:count], self.projections[:count], self.variances[:ends]
-        )
+        variances = self.variances[: self.parts[count - 1].stop]
+        kept = (self.octaves[:count], self.bandwidths[:count], self.projections[:count], variances)
+        return FeatureMap(self.scales, self.atoms, *kept, self.bins, is_plain=True)
 
     @property
     def size(self) -> int:
@@ -136,7 +134,7 @@ class FeatureMap:
         sums = (kernel.product_sums(rows, weights, self.atoms, "auto") for kernel in self.kernels)
         means = [total @ projection for total, projection in zip(sums, self.projections, strict=True)]
         if self.scores is not None:
-            means.append(self.scores.mean(self.scores.bins.shares(rows, weights) if shares is None else shares))
+            means.append(self.scores.mean(self.bins.shares(rows, weights) if shares is None else shares))
         return np.concatenate(means)
 
     def rows(self, rows: Floats) -> Array:
@@ -147,7 +145,7 @@ class FeatureMap:
                 for a, b in blocks(len(rows), BLOCK_ROWS):
                     coordinates[a:b, part] = kernel.product_gram(rows[a:b], self.atoms) @ projection
         if self.scores is not None:
-            coordinates[:, self.column_part] = self.scores.rows(rows)
+            coordinates[:, self.column_part] = self.scores.rows(self.bins, rows)
         return coordinates
 
     def by_block(self, rows: Floats) -> Iterator[tuple[int, int, Array]]:
@@ -176,10 +174,6 @@ class FeatureMap:
             length = np.sqrt(np.square(differences[..., part]).sum(axis=-1, keepdims=True))
             shortened[..., part] *= np.maximum(1 - error / np.maximum(length, 1e-300), 0.0)
         return shortened
-
-    def distances(self, difference: Array) -> Array:
-        """(S,) the distance of the means at each scale, within the span of the atoms."""
-        return np.asarray([np.sqrt(np.square(difference[part]).sum()) for part in self.parts])
 
 
 def column_units(rows: Floats, scales: str | None) -> Array:

@@ -9,6 +9,7 @@ longest window.
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -163,11 +164,8 @@ class DriftMonitor:
                 f"ert must be at least the shortest window, {int(lengths[0])} rows times thin={thin}, got {ert:g}; reduce thin or "
                 "pass shorter windows"
             )
-        reporter = Progress(progress)
-        try:
+        with closing(Progress(progress)) as reporter:
             self._rule = WatchRule.calibrated(stored, ert, thin, lengths, rng, reporter.stage("run length"))
-        finally:
-            reporter.close()
         self._state = self._rule.initial_state()
 
     # -- files --------------------------------------------------------------------------------------------------------------

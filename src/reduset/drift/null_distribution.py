@@ -79,24 +79,20 @@ def permuted(rows: Array, count: int, draws: int, rng: np.random.Generator) -> A
     return np.asarray(sums / count - (total - sums) / (n - count))
 
 
-def resampled(rows: Array, count: int, draws: int, rng: np.random.Generator) -> Array:
-    """(draws, p) means of ``count`` of the rows (n, p), drawn with replacement, minus the mean of all rows."""
-    n, centred = len(rows), rows - rows.mean(axis=0)
+def resampled(rows: Array, weights: Array, draws: int, rng: np.random.Generator) -> Array:
+    """(draws, p) Σ wᵢ (xᵢ − mean of all rows) for rows xᵢ drawn with replacement from the rows (n, p), one for each weight."""
+    n, count, centred = len(rows), len(weights), rows - rows.mean(axis=0)
     if count * GATHER_RATIO <= n:
         drawn = rng.integers(n, size=(draws, count))
-        return np.asarray([centred[positions].mean(axis=0) for positions in drawn])
-    return _products((_counts(n, count, b - a, rng) for a, b in blocks(draws, BLOCK_DRAWS)), centred) / count
+        return np.asarray([(weights[:, None] * centred[positions]).sum(axis=0) for positions in drawn])
+    repeated = np.tile(weights, BLOCK_DRAWS)
 
+    def factors(size: int) -> NDArray[np.float32]:
+        """(size, n) the weight of every row in each draw."""
+        drawn = rng.integers(n, size=(size, count)) + n * np.arange(size)[:, None]
+        return np.bincount(drawn.ravel(), repeated[: drawn.size], n * size).reshape(size, n).astype(np.float32)
 
-def reweighed(rows: Array, weights: Array, draws: int, rng: np.random.Generator) -> Array:
-    """(draws, p) weighted means of rows (n, p) drawn with replacement for weights that sum to 1, minus the mean of all rows."""
-    n, repeated = len(rows), np.tile(weights, BLOCK_DRAWS)
-
-    def factors(a: int, b: int) -> NDArray[np.float32]:
-        drawn = rng.integers(n, size=(b - a, len(weights))) + n * np.arange(b - a)[:, None]
-        return np.bincount(drawn.ravel(), repeated[: drawn.size], n * (b - a)).reshape(b - a, n).astype(np.float32)
-
-    return _products((factors(a, b) for a, b in blocks(draws, BLOCK_DRAWS)), rows - rows.mean(axis=0))
+    return _products((factors(b - a) for a, b in blocks(draws, BLOCK_DRAWS)), centred)
 
 
 def normal(factor: Array, draws: int, rng: np.random.Generator) -> Array:
@@ -117,12 +113,6 @@ def signed(parts: Array, draws: int, rng: np.random.Generator) -> Array:
         rng.integers(0, 2, (b - a, len(parts)), dtype=np.int8).astype(np.float32) * 2 - 1 for a, b in blocks(draws, BLOCK_DRAWS)
     )
     return _products(signs, parts)
-
-
-def _counts(n: int, count: int, draws: int, rng: np.random.Generator) -> NDArray[np.float32]:
-    """(draws, n) the number of times that each of n rows is drawn."""
-    drawn = rng.integers(n, size=(draws, count)) + n * np.arange(draws)[:, None]
-    return np.bincount(drawn.ravel(), minlength=n * draws).reshape(draws, n).astype(np.float32)
 
 
 def _products(factors: Iterable[NDArray[np.float32]], rows: Array) -> Array:

@@ -24,7 +24,7 @@ from reduset.certificate import ErrorProfile
 from reduset.drift.columns import ColumnBins
 from reduset.drift.feature_map import FeatureMap, column_units, median_distance
 from reduset.drift.null_distribution import normal, square_root
-from reduset.drift.regions import CellSums
+from reduset.drift.regions import Cells
 from reduset.drift.sample import Sample, names_of
 from reduset.kernels import Gaussian
 from reduset.mean import KernelMean
@@ -39,26 +39,18 @@ GROUP_ROWS = 10  # smallest number of rows that a stored number summarises with 
 HINT = "fit the test on the rows themselves: DriftTest().fit(X), or reduset drift ROWS TODAY -o reference.npz"
 
 
-@dataclass(frozen=True)
-class FeatureSpace:
-    """The coordinates of rows, and the bins of the columns."""
-
-    features: FeatureMap
-    bins: ColumnBins
-
-    @classmethod
-    def of(cls, rows: Floats, size: int, scales: str | None, rng: np.random.Generator, fewest: int = 1) -> FeatureSpace:
-        """From rows (N, d), with ``size`` atoms. Each atom and each edge of a bin represents at least ``fewest`` rows."""
-        points = np.asarray(rows, np.float64)
-        units = column_units(points, scales)
-        width = median_distance(points, units)
-        mean = KernelMean.from_samples(points, kernel=Gaussian(width, scales=units))
-        atoms = KMeans().select(mean, max(min(size, len(points) // (2 * fewest - 1)), 1), rng).atoms
-        if fewest > 1:
-            atoms = _large_centres(points, atoms, mean.kernel.plain_frame(points), fewest)  # type: ignore[attr-defined]
-        bins = ColumnBins.of(points, fewest)
-        shares = bins.shares(points, np.full(len(points), 1 / len(points)))
-        return cls(FeatureMap.fitted(points, atoms, units, width).stored().with_columns(bins, shares), bins)
+def fitted_features(rows: Floats, size: int, scales: str | None, rng: np.random.Generator, fewest: int = 1) -> FeatureMap:
+    """Coordinates from rows (N, d), with ``size`` atoms. Each atom and each edge of a bin represents at least ``fewest`` rows."""
+    points = np.asarray(rows, np.float64)
+    units = column_units(points, scales)
+    width = median_distance(points, units)
+    mean = KernelMean.from_samples(points, kernel=Gaussian(width, scales=units))
+    atoms = KMeans().select(mean, max(min(size, len(points) // (2 * fewest - 1)), 1), rng).atoms
+    if fewest > 1:
+        atoms = _large_centres(points, atoms, mean.kernel.plain_frame(points), fewest)  # type: ignore[attr-defined]
+    bins = ColumnBins.of(points, fewest)
+    shares = bins.shares(points, np.full(len(points), 1 / len(points)))
+    return FeatureMap.fitted(points, atoms, units, width, bins).stored().with_scores(shares)
 
 
 def _large_centres(rows: Array, atoms: Array, frame: Frame, fewest: int) -> Array:
@@ -89,20 +81,6 @@ class ReferenceSums:
     cells: Array
     columns: tuple[Array, ...]
 
-    @classmethod
-    def of(cls, space: FeatureSpace, rows: Floats, weights: Array) -> ReferenceSums:
-        """The sums over rows (n, d) with weights (n,)."""
-        return _sums_of(rows, weights, space)
-
-    @classmethod
-    def of_block(cls, rows: Floats, weights: Array, space: FeatureSpace) -> ReferenceSums:
-        """The sums over rows in one array."""
-        sums = CellSums.of(space.features, rows, weights)
-        cells = np.concatenate([sums.shares[:, None], sums.sums, sums.squares], axis=1)
-        shares = space.bins.shares(rows, weights)
-        means = space.features.mean(rows, weights, shares)
-        return cls(float(weights.sum()), float(weights @ weights), means, cells, shares)
-
     def __add__(self, other: ReferenceSums) -> ReferenceSums:
         columns = tuple(one + two for one, two in zip(self.columns, other.columns, strict=True))
         features, cells = self.features + other.features, self.cells + other.cells
@@ -115,8 +93,12 @@ class ReferenceSums:
 
 
 @over_blocks(add)
-def _sums_of(rows: Floats, weights: Array, space: FeatureSpace) -> ReferenceSums:
-    return ReferenceSums.of_block(rows, weights, space)
+def reference_sums(rows: Floats, weights: Array, features: FeatureMap) -> ReferenceSums:
+    """The sums over rows (n, d) with weights (n,)."""
+    cells = Cells.of(features, rows, weights)
+    by_cell = np.concatenate([cells.shares[:, None], *cells.by_cell()], axis=1)
+    shares = features.bins.shares(rows, weights)
+    return ReferenceSums(float(weights.sum()), float(weights @ weights), features.mean(rows, weights, shares), by_cell, shares)
 
 
 @dataclass(frozen=True)
@@ -125,7 +107,7 @@ class StoredReference:
 
     Attributes
     ----------
-    space : The coordinates of rows, and the bins of the columns.
+    features : The coordinates.
     mean : (p,) mean of the coordinates.
     covariance : (p, p) covariance of the coordinates of a single row.
     rows : Number of rows of the mean; the effective number for weighted rows.
@@ -137,11 +119,11 @@ class StoredReference:
     errors : (S,) bound on the error of the mean at each scale for a compression; otherwise 0.
     """
 
-    space: FeatureSpace
+    features: FeatureMap
     mean: Array
     covariance: Array
     rows: float
-    cells: CellSums
+    cells: Cells
     shares: tuple[Array, ...]
     sample: Floats
     names: tuple[str, ...]
@@ -153,7 +135,7 @@ class StoredReference:
     def of(cls, sample: Sample, size: int, scales: str | None, keep_rows: bool, rng: np.random.Generator) -> StoredReference:
         """The summary of a sample that is available."""
         order = sample.drawn(max(min(int(FITTED_RATIO * sample.size), FITTED_ROWS), 1), rng)
-        space = FeatureSpace.of(sample.rows[order], size, scales, rng, 1 if keep_rows else GROUP_ROWS)
+        features = fitted_features(sample.rows[order], size, scales, rng, 1 if keep_rows else GROUP_ROWS)
         if not keep_rows and sample.size < MIN_PRIVATE:
             raise ValueError(
                 f"keep_rows=False needs a reference of at least {MIN_PRIVATE:,} rows, because every stored number summarises at "
@@ -170,14 +152,14 @@ class StoredReference:
         # Rows that determine the coordinates get weight 0, because a copy of the other rows would double the memory.
         weights = np.zeros(sample.size)
         weights[left] = sample.weights[left]
-        sums = ReferenceSums.of(space, sample.rows, weights)
+        sums = reference_sums(sample.rows, weights, features)
         drawn = sample.rows[rng.permutation(sample.drawn(COVARIANCE_ROWS, rng, left))]
-        return cls.from_sums(space, sums, drawn, keep_rows, sample.names, sample.named, sample.size)
+        return cls.from_sums(features, sums, drawn, keep_rows, sample.names, sample.named, sample.size)
 
     @classmethod
     def from_sums(
         cls,
-        space: FeatureSpace,
+        features: FeatureMap,
         sums: ReferenceSums,
         drawn: Floats,
         keep_rows: bool,
@@ -186,7 +168,7 @@ class StoredReference:
         n_samples: int,
     ) -> StoredReference:
         """From sums over the rows, and a random sample ``drawn`` in random order."""
-        features, d = space.features, len(names)
+        d = len(names)
         kept = min(KEPT_ROWS, KEPT_BYTES // (drawn.itemsize * d)) if keep_rows else 0
         covariance = features.covariance(drawn)
         shares, first, second = np.split(sums.cells / sums.mass, [1, 1 + d], axis=1)
@@ -194,11 +176,11 @@ class StoredReference:
             small = shares[:, 0] * sums.effective < GROUP_ROWS
             first[small], second[small] = shares[small] * features.atoms[small], shares[small] * np.square(features.atoms[small])
         return cls(
-            space,
+            features,
             sums.features / sums.mass,
             covariance.astype(np.float32).astype(np.float64),  # a file stores single precision
             sums.effective,
-            CellSums.without_rows(sums.effective, shares[:, 0], first, second),
+            Cells.without_rows(sums.effective, shares[:, 0], first, second),
             tuple(weights / sums.mass for weights in sums.columns),
             np.array(drawn[:kept]),
             names,
@@ -206,11 +188,6 @@ class StoredReference:
             n_samples,
             np.zeros(len(features.octaves)),
         )
-
-    @property
-    def features(self) -> FeatureMap:
-        """The coordinates."""
-        return self.space.features
 
     @property
     def real_rows(self) -> Floats:
@@ -259,13 +236,12 @@ def of_compression(small: Any, size: int, keep_rows: bool, rng: np.random.Genera
     order = rng.permutation(len(points))[:size]
     width = median_distance(drawn, units)
     wider = np.sqrt(2) if kernel.space == "l2" else 1.0  # in "l2", products of kernel functions have √2 times the bandwidth
-    features = FeatureMap.fitted(drawn[:KEPT_ROWS], np.unique(points[order], axis=0), units, width)
-    features = features.down_to(wider * kernel.width).plain().stored()
-    space = FeatureSpace(features, ColumnBins.of(drawn))
+    features = FeatureMap.fitted(drawn[:KEPT_ROWS], np.unique(points[order], axis=0), units, width, ColumnBins.of(drawn))
+    features = features.plain_down_to(wider * kernel.width).stored()
     # Components are evaluated at rows drawn from them, atoms at the atoms themselves.
     rows, masses = (drawn, np.full(len(drawn), 1 / len(drawn))) if isinstance(mean, ComponentMean) else (points, weights)
     reference = StoredReference.from_sums(
-        space, ReferenceSums.of(space, rows, masses), drawn, keep_rows, names, hasattr(small, "columns"), small.n_samples
+        features, reference_sums(rows, masses, features), drawn, keep_rows, names, hasattr(small, "columns"), small.n_samples
     )
     drawn_noise = 1 / len(drawn) if isinstance(mean, ComponentMean) else 0.0  # the sampling variance of drawn rows
     effective = 1.0 / float(weights @ weights)

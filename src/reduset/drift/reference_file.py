@@ -11,8 +11,8 @@ from reduset._types import Array
 from reduset.drift.column_scores import KINDS, MAX_COLUMNS, ColumnScores
 from reduset.drift.columns import ColumnBins
 from reduset.drift.feature_map import OCTAVES, FeatureMap
-from reduset.drift.reference import FeatureSpace, StoredReference
-from reduset.drift.regions import CellSums
+from reduset.drift.reference import StoredReference
+from reduset.drift.regions import Cells
 from reduset.drift.sample import Sample
 
 f = _archive.fields
@@ -57,7 +57,8 @@ def values_of(reference: Sample | StoredReference) -> dict[str, Any]:
     named = {"columns": reference.names, "named": reference.named}
     if isinstance(reference, Sample):
         return named | {"rows": reference.rows, "weights": reference.weights}
-    features, bins, scores = reference.features, reference.space.bins, reference.features.scores
+    features, bins, scores = reference.features, reference.features.bins, reference.features.scores
+    cell_sums, cell_squares = reference.cells.by_cell()
     return named | {
         "octaves": features.octaves,
         "axes": [projection.shape[1] for projection in features.projections],
@@ -76,8 +77,8 @@ def values_of(reference: Sample | StoredReference) -> dict[str, Any]:
         "covariance": reference.covariance,
         "errors": reference.errors,
         "cell_shares": reference.cells.shares,
-        "cell_sums": reference.cells.sums,
-        "cell_squares": reference.cells.squares,
+        "cell_sums": cell_sums,
+        "cell_squares": cell_squares,
         "edges": np.concatenate(bins.edges),
         "shares": np.concatenate(reference.shares),
         "sample": reference.sample,
@@ -105,11 +106,11 @@ def reference_from(values: dict[str, Any]) -> StoredReference:
     features = _features(values, bins)
     _require("mean", len(values["mean"]) == features.size)
     return StoredReference(
-        FeatureSpace(features, bins),
+        features,
         values["mean"],
         values["covariance"],
         values["reference_rows"],
-        CellSums.without_rows(values["known_rows"], *(values[name] for name in ("cell_shares", "cell_sums", "cell_squares"))),
+        Cells.without_rows(values["known_rows"], *(values[name] for name in ("cell_shares", "cell_sums", "cell_squares"))),
         tuple(np.split(values["shares"], _bin_ends(counts))),
         values["sample"],
         values["columns"],
@@ -132,15 +133,16 @@ def _features(values: dict[str, Any], bins: ColumnBins) -> FeatureMap:
         values["bandwidths"],
         parts,
         values["variances"],
-        values["plain"],
+        bins,
         None if scores is None else _scores(scores, values["column_variances"], bins),
+        values["plain"],
     )
 
 
 def _scores(scores: Array, variances: Array, bins: ColumnBins) -> ColumnScores:
     counts = [len(edges) for edges in bins.edges]
     _require("column_variances", len(counts) <= MAX_COLUMNS and len(variances) == KINDS * len(counts))
-    return ColumnScores(bins, tuple(np.split(scores, _bin_ends(counts), axis=1)), variances)
+    return ColumnScores(tuple(np.split(scores, _bin_ends(counts), axis=1)), variances)
 
 
 def _bin_ends(counts: Any) -> Any:

@@ -23,7 +23,6 @@ from scipy.special import ndtr
 from reduset._engine import (
     LabelSums,
     array_module,
-    blocks,
     column_of,
     device_of,
     nearest_by_block,
@@ -36,105 +35,63 @@ from reduset.drift.feature_map import FeatureMap
 
 DRAWS = 499
 EXAMPLES = 3  # rows listed for each cell
-BLOCK_COLUMNS = 256
 MAX_REGIONS = 10
 MIN_ROWS = 5.0  # of both samples together; smaller regions are tested only as parts of larger regions
 MIN_DEVIATION = 1.0  # standard deviations from the mean of all rows; columns beyond it describe the location of a region
 
 
 @dataclass(frozen=True)
-class CellSums:
-    """Sums over the rows of a sample, by cell.
+class Cells:
+    """Sums over the rows of a sample, by cell. Sums are kept for cells with rows only, so that they take no more than the rows.
 
     Attributes
     ----------
     rows : Sample size; the effective size for weighted rows.
     shares : (m,) proportion of the weight in each cell.
-    sums, squares : (m, d) Σ wx and Σ wx² over the rows of each cell, for weights w that sum to 1.
+    occupied : (k,) the cells with rows.
+    sums, squares : (k, d) Σ wx and Σ wx² over the rows of each of these, for weights w that sum to 1.
     examples : (m, 3) the rows of each cell that are nearest to its atom; -1 if the cell has fewer rows.
     """
 
     rows: float
     shares: Array
+    occupied: Indices
     sums: Array
     squares: Array
     examples: Indices
 
     @classmethod
-    def of(cls, features: FeatureMap, rows: Floats, weights: Array) -> CellSums:
+    def of(cls, features: FeatureMap, rows: Floats, weights: Array) -> Cells:
         """The sums over rows (n, d) with weights (n,) that sum to 1."""
-        cells = CellRows.of(features, rows, weights)
-        return cls(cells.rows, cells.shares, *cells.by_cell(), cells.examples)
-
-    @classmethod
-    def without_rows(cls, rows: float, shares: Array, sums: Array, squares: Array) -> CellSums:
-        """From sums over rows that are not available. There are no examples."""
-        return cls(rows, shares, sums, squares, np.full((len(shares), EXAMPLES), -1, np.int64))
-
-    def by_cell(self) -> tuple[Array, Array]:
-        """(m, d) sums and squares by cell."""
-        return self.sums, self.squares
-
-    def over(self, cells: NDArray[np.bool_]) -> tuple[Array, Array]:
-        """(d,) sums and squares over the rows in these cells."""
-        return self.sums[cells].sum(axis=0), self.squares[cells].sum(axis=0)
-
-
-@dataclass(frozen=True)
-class CellRows:
-    """The rows of a sample with their cells. Sums are computed on demand, because they can take more memory than the rows.
-
-    Attributes
-    ----------
-    rows, shares, examples : As in `CellSums`.
-    values : (n, d) the rows.
-    weights : (n,) weights that sum to 1.
-    cells : (n,) the cell of each row.
-    """
-
-    rows: float
-    shares: Array
-    examples: Indices
-    values: Floats
-    weights: Array
-    cells: Any
-
-    @classmethod
-    def of(cls, features: FeatureMap, rows: Floats, weights: Array) -> CellRows:
-        """The cells of rows (n, d) with weights (n,) that sum to 1."""
         index, distance = nearest_cells(features, rows)
-        m = len(features.atoms)
+        m, d = len(features.atoms), rows.shape[1]
         with device_of(rows):
-            shares, examples = LabelSums(index, m).of(to_device_of(index, weights)), _examples(index, distance, m)
+            occupied, labels = array_module(index).unique(index, return_inverse=True)
+            by_cell, there = LabelSums(labels, len(occupied)), to_device_of(index, weights)
+            sums, squares = np.empty((len(occupied), d)), np.empty((len(occupied), d))
+            for k in range(d):
+                column = column_of(rows, k)
+                sums[:, k], squares[:, k] = by_cell.of(there * column), by_cell.of(there * np.square(column))
+            shares, examples = LabelSums(index, m).of(there), _examples(index, distance, m)
         square = float(weights @ weights) or 1.0  # all weights of a block may be 0
-        return cls(float(weights.sum()) ** 2 / square, shares, examples, rows, weights, index)
+        return cls(float(weights.sum()) ** 2 / square, shares, to_numpy(occupied), sums, squares, examples)
+
+    @classmethod
+    def without_rows(cls, rows: float, shares: Array, sums: Array, squares: Array) -> Cells:
+        """From sums over rows that are not available. There are no examples."""
+        m = len(shares)
+        return cls(rows, shares, np.arange(m), sums, squares, np.full((m, EXAMPLES), -1, np.int64))
 
     def by_cell(self) -> tuple[Array, Array]:
         """(m, d) sums and squares by cell."""
-        return self._sums(0, self.values.shape[1])
+        sums, squares = np.zeros((2, len(self.shares), self.sums.shape[1]))
+        sums[self.occupied], squares[self.occupied] = self.sums, self.squares
+        return sums, squares
 
     def over(self, cells: NDArray[np.bool_]) -> tuple[Array, Array]:
         """(d,) sums and squares over the rows in these cells."""
-        d = self.values.shape[1]
-        sums, squares = np.empty(d), np.empty(d)
-        for a, b in blocks(d, BLOCK_COLUMNS):
-            sums[a:b], squares[a:b] = (totals[cells].sum(axis=0) for totals in self._sums(a, b))
-        return sums, squares
-
-    def _sums(self, first: int, end: int) -> tuple[Array, Array]:
-        """(m, end − first) sums and squares of the columns ``first`` to ``end`` − 1, by cell."""
-        m = len(self.shares)
-        sums, squares = np.empty((m, end - first)), np.empty((m, end - first))
-        with device_of(self.values):
-            by_cell, weights = LabelSums(self.cells, m), to_device_of(self.cells, self.weights)
-            for k in range(first, end):
-                column = column_of(self.values, k)
-                sums[:, k - first] = by_cell.of(weights * column)
-                squares[:, k - first] = by_cell.of(weights * np.square(column))
-        return sums, squares
-
-
-Cells = CellSums | CellRows
+        used = cells[self.occupied]
+        return self.sums[used].sum(axis=0), self.squares[used].sum(axis=0)
 
 
 @dataclass(frozen=True)

@@ -123,7 +123,7 @@ class DriftResult:
         comparison, rng = self.comparison, np.random.default_rng([self.seed, 2])
         sizes = (comparison.cells[0].rows, comparison.cells[1].rows)
         shift_alone = bool(comparison.errors.any())
-        return changed_columns(comparison.bins, *comparison.shares, sizes, comparison.names, rng, shift_alone=shift_alone)
+        return changed_columns(comparison.features.bins, *comparison.shares, sizes, comparison.names, rng, shift_alone=shift_alone)
 
     @cached_property
     def detectable_share(self) -> float:

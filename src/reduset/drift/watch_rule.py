@@ -31,10 +31,10 @@ from scipy.stats import chi2
 from reduset._engine import WindowSums
 from reduset._types import Array, Floats, Indices, Report
 from reduset.drift import run_length
-from reduset.drift.kernel_statistics import KernelStatistics
 from reduset.drift.null_distribution import normal, square_root
 from reduset.drift.reference import StoredReference
 from reduset.drift.run_length import Thresholds
+from reduset.drift.statistics import KernelStatistics
 
 HISTORY_POINTS = 2048
 DEPENDENCE_ROWS = 512

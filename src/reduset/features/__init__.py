@@ -6,7 +6,7 @@ estimator has its own file, and `embedding` has their base classes. scikit-learn
 May import: cohort and the packages below it.
 """
 
-from reduset.features.density_features import DensityFeatures, Quadrature, pairwise
+from reduset.features.density_features import DensityFeatures, pairwise
 from reduset.features.error_bound import ErrorBound
 from reduset.features.histogram import HistogramFeatures
 from reduset.features.mean_map import MeanMapFeatures
@@ -18,6 +18,5 @@ __all__ = [
     "HistogramFeatures",
     "MeanMapFeatures",
     "NeighbourKLKernel",
-    "Quadrature",
     "pairwise",
 ]

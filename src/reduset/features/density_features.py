@@ -3,27 +3,21 @@
 Ridge regression or a linear SVM on the features learns with the kernel exp(−d²/(2σ²)), where d is a distance between densities. The
 time is linear in the number of bags. `pairwise` integrates the same density estimates without basis and frequencies, at
 O(N²·nodes). Use it for tests, for small N, and to inspect a distance before learning with it.
-
-The options of the integrals are one object, `Quadrature`. Each option is also a keyword and an attribute of the estimator:
-``DensityFeatures(n_nodes=32)`` equals ``DensityFeatures(quadrature=Quadrature(n_nodes=32))``. A parameter search can therefore set
-an option by its name.
 """
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
-from typing import Any, Self, TypeVar
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from reduset import _validate
 from reduset._messages import warn
-from reduset._types import Array, BandwidthLike, ProgressLike, SeedLike
+from reduset._types import Array, BandwidthLike
 from reduset._validate import seeded
-from reduset.features.embedding import OUTSIDE, CubeEmbedding
+from reduset.features.embedding import CubeEmbedding
 from reduset.features.error_bound import DensityClass, ErrorBound, error_bound
 from reduset.features.homogeneous_distances import (
     DISTANCES,
@@ -49,115 +43,9 @@ ROUNDING = 1e-12  # Rounding error of the spread of a constant column, relative 
 FREQUENCIES = ("placed", "random")
 
 
-@dataclass(frozen=True)
-class Quadrature:
-    """Options for integrating densities on the cube. The defaults suit most bags.
-
-    Parameters
-    ----------
-    frequencies : "placed" or "random"
-        "placed" minimises the error of the distance. "random" draws the frequencies as in the paper.
-    basis : "cosine", "fourier" or "values"
-        Basis of the functions on the cube. "values" uses the values at all nodes: longer vectors, but no truncation.
-    integration : "auto", "grid", "sobol" or "uniform"
-        "auto" uses a tensor Gauss–Legendre grid for up to three columns. It uses Sobol points for more columns. "uniform" draws
-        nodes as in the paper.
-    n_nodes : int, optional
-        Nodes per axis of a grid, otherwise the total. By default, the bandwidth sets the nodes of a grid. Other rules use 8192.
-    tol : float or None
-        Largest relative error of the density from merging points into cells. It is measured at 64 points of the bag. Bags of 10,000
-        points or more in over three columns are merged. None never merges.
-    orthogonal : bool
-        Whether the random Fourier features are orthogonal.
-    margin : float
-        Distance from the training points to each face of the cube, relative to their range.
-    outside : "clip" or "refuse"
-        "clip" moves later points outside the cube to its faces. "refuse" raises `ValueError`.
-    """
-
-    frequencies: str = "placed"
-    basis: str = "cosine"
-    integration: str = "auto"
-    n_nodes: int | None = None
-    tol: float | None = 0.05
-    orthogonal: bool = True
-    margin: float = 0.05
-    outside: str = "clip"
-
-    def check(self) -> None:
-        """Validate the options."""
-        _validate.one_of(self.frequencies, "frequencies", FREQUENCIES)
-        _validate.one_of(self.basis, "basis", BASES)
-        _validate.one_of(self.integration, "integration", INTEGRATION)
-        _validate.one_of(self.outside, "outside", OUTSIDE)
-        _validate.at_least(self.margin, "margin", 0.0)
-        _validate.flag(self.orthogonal, "orthogonal")
-        if self.n_nodes is not None:
-            _validate.whole(self.n_nodes, "n_nodes", 2)
-        if self.tol is not None:
-            _validate.positive(self.tol, "tol", "None never merges points")
-
-
-OPTIONS = tuple(option.name for option in fields(Quadrature))
-
-Constructor = TypeVar("Constructor", bound=Callable[..., None])
-
-
-def options_unlisted(init: Constructor) -> Constructor:
-    """Remove ``**options`` from the signature, because scikit-learn reads the parameters from it."""
-    signature = inspect.signature(init)
-    named = [parameter for parameter in signature.parameters.values() if parameter.kind != parameter.VAR_KEYWORD]
-    vars(init)["__signature__"] = signature.replace(parameters=named)
-    return init
-
-
-class Option:
-    """A descriptor that makes an option of the quadrature an attribute of the estimator."""
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._name = name
-
-    def __get__(self, estimator: QuadratureMixin, owner: type | None = None) -> Any:
-        return self if estimator is None else getattr(estimator.quadrature or Quadrature(), self._name)
-
-    def __set__(self, estimator: QuadratureMixin, value: Any) -> None:
-        estimator.quadrature = replace(estimator.quadrature or Quadrature(), **{self._name: value})
-
-
-class QuadratureMixin:
-    """A mixin that makes the options of ``quadrature`` attributes, keywords and parameters of ``set_params``."""
-
-    quadrature: Quadrature | None
-    frequencies: Any = Option()
-    basis: Any = Option()
-    integration: Any = Option()
-    n_nodes: Any = Option()
-    tol: Any = Option()
-    orthogonal: Any = Option()
-    margin: Any = Option()
-    outside: Any = Option()
-
-    def _set_options(self, options: dict[str, Any]) -> None:
-        for name, value in options.items():
-            if name not in OPTIONS:
-                raise TypeError(f"{type(self).__name__}() got an unexpected keyword argument {name!r}")
-            setattr(self, name, value)
-
-    def set_params(self, **params: Any) -> Self:
-        """Set parameters of the estimator, and options of the quadrature by name."""
-        options = {name: params.pop(name) for name in OPTIONS if name in params}
-        super().set_params(**params)  # type: ignore[misc]  # of the estimator with this mixin
-        self._set_options(options)
-        return self
-
-    def _check_quadrature(self) -> None:
-        if not isinstance(self.quadrature, Quadrature | None):
-            raise TypeError(f"quadrature must be a Quadrature, got {self.quadrature!r}; use Quadrature(n_nodes=32)")
-        (self.quadrature or Quadrature()).check()
-
-
 @seeded
-class DensityFeatures(QuadratureMixin, CubeEmbedding):
+@dataclass(eq=False, repr=False, kw_only=True)
+class DensityFeatures(CubeEmbedding):
     """Features of bags for linear models. Their inner products approximate a Gaussian kernel of a distance between densities.
 
     Parameters
@@ -181,9 +69,24 @@ class DensityFeatures(QuadratureMixin, CubeEmbedding):
         approximate d.
     marginals : bool
         Estimate one density per column instead of a joint density. Then d² is the sum over columns. Use it for many columns.
-    quadrature : Quadrature, optional
-        Advanced options of the integrals: nodes, basis, frequencies, margin of the cube and merging of large bags. Each option is
-        also a keyword: ``margin=0.1`` equals ``quadrature=Quadrature(margin=0.1)``. It is also a parameter of ``set_params``.
+    frequencies : "placed" or "random"
+        "placed" minimises the error of the distance. "random" draws the frequencies as in the paper.
+    basis : "cosine", "fourier" or "values"
+        Basis of the functions on the cube. "values" uses the values at all nodes: longer vectors, but no truncation.
+    integration : "auto", "grid", "sobol" or "uniform"
+        "auto" uses a tensor Gauss–Legendre grid for up to three columns. It uses Sobol points for more columns. "uniform" draws
+        nodes as in the paper.
+    n_nodes : int, optional
+        Nodes per axis of a grid, otherwise the total. By default, the bandwidth sets the nodes of a grid. Other rules use 8192.
+    tol : float or None
+        Largest relative error of the density from merging points into cells. It is measured at 64 points of the bag. Bags of 10,000
+        points or more in over three columns are merged. None never merges.
+    orthogonal : bool
+        Whether the random Fourier features are orthogonal.
+    margin : float
+        Distance from the training points to each face of the cube, relative to their range.
+    outside : "clip" or "refuse"
+        "clip" moves later points outside the cube to its faces. "refuse" raises `ValueError`.
     group : column name or labels, optional
         Labels of the bags, if they are in one long table. A column name selects the labels from the table.
     n_jobs : int, optional
@@ -219,42 +122,23 @@ class DensityFeatures(QuadratureMixin, CubeEmbedding):
     True
     """
 
-    @options_unlisted
-    def __init__(
-        self,
-        distance: str = "js",
-        *,
-        n_components: int = 1000,
-        n_frequencies: int = 5,
-        n_basis: int = 10,
-        bandwidth: BandwidthLike = "scott",
-        kernel_width: BandwidthLike = "median",
-        output: str = "features",
-        marginals: bool = False,
-        quadrature: Quadrature | None = None,
-        group: Any = None,
-        n_jobs: int | None = None,
-        progress: ProgressLike = False,
-        random_state: SeedLike = None,
-        **options: Any,
-    ) -> None:
-        self.distance = distance
-        self.n_components = n_components
-        self.n_frequencies = n_frequencies
-        self.n_basis = n_basis
-        self.bandwidth = bandwidth
-        self.kernel_width = kernel_width
-        self.output = output
-        self.marginals = marginals
-        self.quadrature = quadrature
-        self.group = group
-        self.n_jobs = n_jobs
-        self.progress = progress
-        self.random_state = random_state
-        self._set_options(options)
+    n_basis: int = 10
+    bandwidth: BandwidthLike = "scott"
+    frequencies: str = "placed"
+    basis: str = "cosine"
+    integration: str = "auto"
+    n_nodes: int | None = None
+    tol: float | None = 0.05
+    margin: float = 0.05
 
     def _learn(self, bags: list[WeightedBag], counts: list[int], rng: np.random.Generator) -> None:
-        self._check_quadrature()
+        _validate.one_of(self.frequencies, "frequencies", FREQUENCIES)
+        _validate.one_of(self.basis, "basis", BASES)
+        _validate.one_of(self.integration, "integration", INTEGRATION)
+        if self.n_nodes is not None:
+            _validate.whole(self.n_nodes, "n_nodes", 2)
+        if self.tol is not None:
+            _validate.positive(self.tol, "tol", "None never merges points")
         self._learn_cube(bags)
         self.bandwidth_ = self._bandwidths(bags, counts)
         self.frequencies_ = self._frequencies(rng)

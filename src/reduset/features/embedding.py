@@ -244,8 +244,8 @@ class Embedding(ClassNamePrefixFeaturesOutMixin, BagTransformer):
     n_components: int = 1000
     kernel_width: BandwidthLike = "median"
     output: str = "features"
+    orthogonal: bool = True
     random_state: SeedLike = None
-    orthogonal: Any = field(init=False)
 
     @abstractmethod
     def _learn(self, bags: list[WeightedBag], counts: list[int], rng: np.random.Generator) -> None:
@@ -345,8 +345,8 @@ class CubeEmbedding(Embedding):
     distance: str = field(default="js", kw_only=False)
     n_frequencies: int = 5
     marginals: bool = False
-    margin: Any = field(init=False)
-    outside: Any = field(init=False)
+    margin: float = 0.0
+    outside: str = "clip"
 
     def _learn_cube(self, bags: list[WeightedBag]) -> None:
         _validate.one_of(self.outside, "outside", OUTSIDE)

@@ -74,9 +74,6 @@ class HistogramFeatures(CubeEmbedding):
     """
 
     n_bins: int = 10
-    margin: float = 0.0
-    outside: str = "clip"
-    orthogonal: bool = True
 
     def _learn(self, bags: list[WeightedBag], counts: list[int], rng: np.random.Generator) -> None:
         distance = _validate.one_of(self.distance, "distance", DISTANCES)

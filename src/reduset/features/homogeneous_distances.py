@@ -124,27 +124,15 @@ def _fit_frequencies(distance: str, values: Array, weights: Array) -> DistanceFr
         steps, proportions = np.exp(v[:count]), np.exp(v[count:] - v[count:].max())
         return steps, np.cumsum(steps), total * proportions / proportions.sum()
 
-    angles, cosines = np.empty((len(t), count)), np.empty((len(t), count))
-    cached = np.full(2 * count, np.nan)  # The Jacobian follows the residual at the same point, and reuses its cosines.
-
-    def update_cosines(v: Array, values: Array) -> None:
-        if not np.array_equal(v, cached):
-            np.multiply(t[:, None], values, out=angles)
-            np.cos(angles, out=cosines)
-            cached[:] = v
-
     def residual(v: Array) -> Array:
         _, values, weights = unpack(v)
-        update_cosines(v, values)
-        return np.asarray(scale * (cosines @ weights) - target)
+        return np.asarray(scale * (np.cos(np.outer(t, values)) @ weights) - target)
 
     def jacobian(v: Array) -> Array:
         steps, values, weights = unpack(v)
-        update_cosines(v, values)
-        scaled = scale[:, None] * cosines
-        by_value = np.sin(angles)
-        by_value *= -scale[:, None] * t[:, None]
-        by_value *= weights
+        angles = np.outer(t, values)
+        scaled = scale[:, None] * np.cos(angles)
+        by_value = np.sin(angles) * (-scale[:, None] * t[:, None]) * weights
         by_step = np.cumsum(by_value[:, ::-1], axis=1)[:, ::-1] * steps
         return np.hstack([by_step, (scaled - (scaled @ weights / total)[:, None]) * weights])
 

@@ -68,7 +68,6 @@ class MeanMapFeatures(Embedding):
     n_components: int = field(default=1000, kw_only=False)
     n_point_components: int = field(default=1000, kw_only=False)
     bandwidth: BandwidthLike = "median"
-    orthogonal: bool = True
 
     def _learn(self, bags: list[WeightedBag], counts: list[int], rng: np.random.Generator) -> None:
         kernel = Gaussian(self.bandwidth)

@@ -18,17 +18,9 @@ log(νᵈ/ρᵈ), the two logarithms of Γ variables cancel. In the mean of a po
 
 Each sample has one k-d tree. A pair costs O(n log m) in few dimensions, and up to O(n·m) in many.
 
-**Correction.** K is indefinite. A rule makes it positive semidefinite, also for later rows (Chen et al. 2009):
-
-    K = U Λ Uᵀ,   P = U M Uᵀ,   K' = P K
-
-    "clip"   M = 1 if λ > 0, and 0 otherwise: the nearest positive semidefinite matrix
-    "flip"   M = sign λ
-    "shift"  K' = K + s I with s = −min λ (0 if no λ is negative)
-
-A row k of similarities of a new object to the training objects becomes P k. With "shift", rows of new objects are unchanged, and s
-is added to the diagonal entry of training objects. A training object therefore gets its fitted row of K'. The cost is O(N³) once,
-and O(N²) a row.
+**Correction.** K = U Λ Uᵀ is indefinite. P = U M Uᵀ with M = 1 if λ > 0, and 0 otherwise, makes P K the nearest positive
+semidefinite matrix (Chen et al. 2009). A row k of similarities of a new object to the training objects becomes P k. A training
+object therefore gets its fitted row of P K. The cost is O(N³) once, and O(N²) a row.
 """
 
 from __future__ import annotations
@@ -54,7 +46,7 @@ from reduset._types import Array, BagsLike, BandwidthLike, Floats, Report
 from reduset.features.embedding import BagTransformer, bag_blocks, median_of, run_in_rounds
 
 DIVERGENCES = ("hellinger", "kl", "renyi")
-RULES = ("clip", "flip", "shift")
+RULES = ("clip",)
 
 
 @dataclass(frozen=True)
@@ -167,8 +159,8 @@ def symmetric_divergences(
     second: Sequence[NeighbourIndex],
     stage: Callable[[str], Report],
     threads: int | None = None,
-) -> tuple[Array, NDArray[np.bool_], int]:
-    """(M, N) non-negative means of both directions, a mask of equal bags, and the number of zero distances.
+) -> tuple[Array, int]:
+    """(M, N) non-negative means of both directions, and the number of zero distances.
 
     Equal bags have divergence 0.
     """
@@ -183,49 +175,21 @@ def symmetric_divergences(
     means = np.maximum((forward + backward.T) / 2, 0.0)
     means[equal] = 0.0
     repetitions = 2 if first is second else 1  # Each pair occurs twice.
-    return means, equal, int((zeros + backward_zeros.T)[~equal].sum()) // repetitions
+    return means, int((zeros + backward_zeros.T)[~equal].sum()) // repetitions
 
 
-@dataclass(frozen=True)
-class PSDCorrection:
-    """A spectrum correction (clip, flip or shift) that is fitted to a training matrix.
+def clipping(K: Array) -> tuple[Array | None, float]:
+    """The matrix P for the symmetric (N, N) similarities of the training objects, and their smallest eigenvalue.
 
-    Attributes
-    ----------
-    projection : (N, N) or None
-        The matrix P. None is the identity.
-    shift : float
-        The number s of the rule "shift".
-    smallest : float
-        Smallest eigenvalue of the training matrix.
+    P is None if no eigenvalue is negative.
     """
-
-    projection: Array | None
-    shift: float
-    smallest: float
-
-    @classmethod
-    def fit(cls, K: Array, rule: str) -> PSDCorrection:
-        """Fit the correction to the symmetric (N, N) similarities of the training objects."""
-        with single_threaded_blas():  # The result must not depend on the number of threads.
-            values, vectors = eigh(K)
-            smallest = float(values[0])
-            if smallest >= -len(K) * np.finfo(np.float64).eps * abs(float(values[-1])):
-                return cls(None, 0.0, smallest)
-            if rule == "shift":
-                return cls(None, -smallest, smallest)
-            kept = values > 0
-            positive = vectors[:, kept] @ vectors[:, kept].T
-            if rule == "clip":
-                return cls(positive, 0.0, smallest)
-            return cls(positive - vectors[:, ~kept] @ vectors[:, ~kept].T, 0.0, smallest)
-
-    def rows(self, k: Array, equal: NDArray[np.bool_]) -> Array:
-        """(M, N) corrected similarities to the training objects. The first mark of a row in ``equal`` is the object itself."""
-        if self.projection is not None:
-            with single_threaded_blas():
-                return k @ self.projection
-        return k + self.shift * (equal & (np.cumsum(equal, axis=1) == 1)) if self.shift else k
+    with single_threaded_blas():  # The result must not depend on the number of threads.
+        values, vectors = eigh(K)
+        smallest = float(values[0])
+        if smallest >= -len(K) * np.finfo(np.float64).eps * abs(float(values[-1])):
+            return None, smallest
+        kept = vectors[:, values > 0]
+        return kept @ kept.T, smallest
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -247,9 +211,9 @@ class NeighbourKLKernel(BagTransformer):
     kernel_width : float or "median"
         Width σ of the kernel. "median" uses the median of √D over the pairs of training bags. Use it as the start of a search.
         Divergences of few or small bags are noisy. A kernel several times as wide then learns better.
-    psd : "clip", "flip", "shift" or None
-        Rule that makes the matrix of the training bags positive semidefinite. "clip" sets negative eigenvalues to 0, "flip" changes
-        their sign, and "shift" shifts all eigenvalues. None makes no change. Later rows go through the same linear map.
+    psd : "clip" or None
+        "clip" makes the matrix of the training bags positive semidefinite: it sets negative eigenvalues to 0. None makes no change.
+        Later rows go through the same linear map.
     group, n_jobs, progress
         As in `DensityFeatures`.
 
@@ -309,15 +273,12 @@ class NeighbourKLKernel(BagTransformer):
             width = _validate.positive(width, "kernel_width", "'median' uses the median of √D of the bags")
         names, parts = self._validated(bags, reset=True)
         self._samples = self._indexed(names, parts)
-        self.divergences_, _ = self._compare(self._samples)
+        self.divergences_ = self._compare(self._samples)
         upper = self.divergences_[np.triu_indices(len(self.divergences_), 1)]
         self.kernel_width_ = median_of(np.sqrt(upper)) if isinstance(width, str) else width
         kernel = self._gaussian(self.divergences_)
-        self._correction = None if self.psd is None else PSDCorrection.fit(kernel, self.psd)
-        self.least_eigenvalue_ = float("nan") if self._correction is None else self._correction.smallest
-        if self._correction is None:
-            return kernel
-        rows = self._correction.rows(kernel, np.eye(len(kernel), dtype=bool))
+        self._projection, self.least_eigenvalue_ = (None, float("nan")) if self.psd is None else clipping(kernel)
+        rows = self._projected(kernel)
         return (rows + rows.T) / 2
 
     def _divergence_estimator(self) -> DivergenceEstimator:
@@ -331,12 +292,10 @@ class NeighbourKLKernel(BagTransformer):
     def _indexed(self, names: list[Any], parts: list[Floats]) -> list[NeighbourIndex]:
         return [NeighbourIndex.of(part, self._estimator.k, f"bags[{name!r}]") for name, part in zip(names, parts, strict=True)]
 
-    def _compare(self, first: list[NeighbourIndex]) -> tuple[Array, NDArray[np.bool_]]:
-        """The divergences of bags from the fitted bags, and a mask of equal bags."""
+    def _compare(self, first: list[NeighbourIndex]) -> Array:
+        """The divergences of bags from the fitted bags."""
         with closing(Progress(self.progress)) as progress:
-            divergences, equal, between = symmetric_divergences(
-                self._estimator, first, self._samples, progress.stage, self._threads()
-            )
+            divergences, between = symmetric_divergences(self._estimator, first, self._samples, progress.stage, self._threads())
         within = sum(sample.replaced for sample in first)
         if within or between:
             warn(
@@ -344,17 +303,21 @@ class NeighbourKLKernel(BagTransformer):
                 f"{between:,} to neighbours in another bag, because points coincide. The smallest positive distance within the bag "
                 "replaces them. If values were rounded, add noise of the size of the rounding",
             )
-        return divergences, equal
+        return divergences
 
     def _gaussian(self, divergences: Array) -> Array:
         return np.exp(-divergences / (2 * self.kernel_width_**2))
 
+    def _projected(self, kernel: Array) -> Array:
+        if self._projection is None:
+            return kernel
+        with single_threaded_blas():
+            return kernel @ self._projection
+
     def divergences_to_fitted(self, bags: BagsLike) -> Array:
         """(M, N) divergences of bags from the fitted bags: the mean of both directions, clipped at 0."""
-        return self._compare(self._indexed(*self._validated(bags)))[0]
+        return self._compare(self._indexed(*self._validated(bags)))
 
     def transform(self, bags: BagsLike) -> Array:
         """(M, N) kernel values between bags and the fitted bags."""
-        divergences, equal = self._compare(self._indexed(*self._validated(bags)))
-        kernel = self._gaussian(divergences)
-        return kernel if self._correction is None else self._correction.rows(kernel, equal)
+        return self._projected(self._gaussian(self.divergences_to_fitted(bags)))

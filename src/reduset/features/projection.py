@@ -26,7 +26,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cache
-from itertools import product
+from itertools import combinations, product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,18 +69,9 @@ def indices(dimension: int, count: int) -> NDArray[np.int64]:
     """(|V|, d) indices of the basis function of each axis in each product."""
     if dimension <= MAX_GRID_DIMENSION:
         return np.array(list(product(range(count), repeat=dimension)), dtype=np.int64)
-    return _total_degree_indices(dimension, count)
-
-
-def _total_degree_indices(dimension: int, count: int) -> NDArray[np.int64]:
-    """All index vectors with a sum below ``count``."""
-    if dimension == 1:
-        return np.arange(count)[:, None]
-    parts = []
-    for first in range(count):
-        rest = _total_degree_indices(dimension - 1, count - first)
-        parts.append(np.column_stack([np.full(len(rest), first), rest]))
-    return np.concatenate(parts)
+    # The differences of increasing numbers, minus 1, are all index vectors with a sum below ``count``.
+    bars = np.array(list(combinations(range(count - 1 + dimension), dimension)), dtype=np.int64)
+    return np.diff(bars, axis=1, prepend=-1) - 1
 
 
 def basis_values(points: Array, count: int, kind: str) -> Array:

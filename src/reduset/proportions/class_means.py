@@ -109,44 +109,6 @@ class ClassMoments:
         return ClassMoments(self.sums + other.sums, self.masses + other.masses, within, self.rows + other.rows)
 
 
-class _MomentAccumulator:
-    """Accumulates class moments from the blocks of one pass, for several kernels."""
-
-    def __init__(self, data: LabelledPoints, kernels: int, atoms: int, scatter: bool) -> None:
-        self._data, self._scatter = data, scatter
-        self._sums = np.zeros((kernels, atoms, data.classes))
-        limit = max(COVARIANCE_ROWS, COVARIANCE_ROWS_PER_ATOM * atoms)
-        # The covariance uses the first rows, because callers pass rows in random order.
-        self._rows = min(len(data.codes), limit) if scatter else 0
-        self._masses = data.part(np.arange(self._rows)).masses if scatter else np.zeros(data.classes)
-        self._seconds = np.zeros((kernels, atoms, atoms)) if scatter else np.empty((kernels, 0, 0))
-        self._first_sums = np.zeros_like(self._sums) if scatter else self._sums[:, :0]
-
-    def use(self, s: int, a: int, b: int, K: Array) -> None:
-        """Add a block of rows."""
-        data = self._data
-        sums = K.T @ data.columns(data.weights, a, b)
-        self._sums[s] += sums
-        end = min(b, self._rows)
-        if end > a:
-            block = K[: end - a]
-            self._first_sums[s] += sums if end == b else block.T @ data.columns(data.weights, a, end)
-            scaled = block * np.sqrt(data.weights[a:end])[:, None]
-            self._seconds[s] += scaled.T @ scaled
-
-    def result(self) -> list[ClassMoments]:
-        """The moments for each kernel."""
-        masses = self._data.masses
-        if not self._scatter:
-            return [ClassMoments(sums, masses, None, 0) for sums in self._sums]
-        present = self._masses > 0
-        out = []
-        for sums, first_sums, seconds in zip(self._sums, self._first_sums, self._seconds, strict=True):
-            centred = first_sums[:, present] / np.sqrt(self._masses[present])
-            out.append(ClassMoments(sums, masses, (seconds - centred @ centred.T) / self._masses.sum(), self._rows))
-        return out
-
-
 def class_moments(
     data: LabelledPoints,
     kernels: Sequence[Kernel],
@@ -156,17 +118,36 @@ def class_moments(
     also: UseGram | None = None,
 ) -> list[ClassMoments]:
     """The moments for each kernel, in one pass. ``also`` is called with every block."""
-    accumulator = _MomentAccumulator(data, len(kernels), len(atoms), scatter)
+    m, n, weights = len(atoms), len(data.codes), data.weights
+    # The covariance uses the first rows, because callers pass rows in random order.
+    rows = min(n, max(COVARIANCE_ROWS, COVARIANCE_ROWS_PER_ATOM * m)) if scatter else 0
+    sums, first_sums = np.zeros((2, len(kernels), m, data.classes))
+    seconds = np.zeros((len(kernels), m, m)) if scatter else np.empty((len(kernels), 0, 0))
 
     def use(s: int, a: int, b: int, K: Array) -> None:
         if s == 0:
-            report(b, len(data.codes))
-        accumulator.use(s, a, b, K)
+            report(b, n)
+        block_sums = K.T @ data.columns(weights, a, b)
+        sums[s] += block_sums
+        end = min(b, rows)
+        if end > a:
+            block = K[: end - a]
+            first_sums[s] += block_sums if end == b else block.T @ data.columns(weights, a, end)
+            scaled = block * np.sqrt(weights[a:end])[:, None]
+            seconds[s] += scaled.T @ scaled
         if also is not None:
             also(s, a, b, K)
 
     product_blocks(kernels, data.points, atoms, use)
-    return accumulator.result()
+    if not scatter:
+        return [ClassMoments(total, data.masses, None, 0) for total in sums]
+    masses = data.part(np.arange(rows)).masses
+    present = masses > 0
+    moments = []
+    for total, first, second in zip(sums, first_sums, seconds, strict=True):
+        centred = first[:, present] / np.sqrt(masses[present])
+        moments.append(ClassMoments(total, data.masses, (second - centred @ centred.T) / masses.sum(), rows))
+    return moments
 
 
 def discriminants(products: Array, values: Array) -> Array:

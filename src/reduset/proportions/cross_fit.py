@@ -174,25 +174,23 @@ class ClassRatios:
 
 
 def learn_ratios(rows: LabelledPoints, features: Array, offset: Array | None, rng: np.random.Generator) -> ClassRatios:
-    """The ratios from values (n, q) of held-out rows and, with a classifier, the logarithms of its posteriors (n, k)."""
+    """The ratios from values (n, q) of held-out rows and, with a classifier, the logarithms of its posteriors (n, k).
+
+    With a classifier, its posteriors are used unless the regression is clearly better.
+    """
     with single_threaded_blas():
-        return _chosen(rows, features, offset, rng)
-
-
-def _chosen(rows: LabelledPoints, features: Array, offset: Array | None, rng: np.random.Generator) -> ClassRatios:
-    """The regression, or the posteriors of the classifier."""
-    fitted = _regression(rows, features, offset)
-    if offset is None:
-        return fitted
-    plain = ClassRatios(fitted.log_proportions, fitted.centre, fitted.scale, fitted.coefficients[:0])
-    fold = np.empty(len(rows.codes), np.int64)
-    fold[rng.permutation(len(fold))] = np.arange(len(fold)) % FOLDS
-    gains = plain.losses(features, offset, rows)
-    for f in range(FOLDS):
-        held, rest = np.flatnonzero(fold == f), np.flatnonzero(fold != f)
-        if len(held) and len(rest):
-            model = _regression(rows.part(rest), features[rest], offset[rest])
-            gains[held] -= model.losses(features[held], offset[held], rows.part(held))
+        fitted = _regression(rows, features, offset)
+        if offset is None:
+            return fitted
+        plain = ClassRatios(fitted.log_proportions, fitted.centre, fitted.scale, fitted.coefficients[:0])
+        fold = np.empty(len(rows.codes), np.int64)
+        fold[rng.permutation(len(fold))] = np.arange(len(fold)) % FOLDS
+        gains = plain.losses(features, offset, rows)
+        for f in range(FOLDS):
+            held, rest = np.flatnonzero(fold == f), np.flatnonzero(fold != f)
+            if len(held) and len(rest):
+                model = _regression(rows.part(rest), features[rest], offset[rest])
+                gains[held] -= model.losses(features[held], offset[held], rows.part(held))
     weights = rows.weights / rows.weights.sum()
     gain = float(weights @ gains)
     error = float(np.sqrt(np.square(weights * (gains - gain)).sum()))

@@ -126,7 +126,7 @@ def drift_figure(result: DriftResult) -> DriftFigure:
     columns = []
     for each in result.columns():
         k = each.position
-        columns.append(column_figure(each, k, seen.bins, seen.shares[0][k], seen.shares[1][k]))
+        columns.append(column_figure(each, k, seen.features.bins, seen.shares[0][k], seen.shares[1][k]))
     return DriftFigure(
         result,
         names,

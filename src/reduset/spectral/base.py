@@ -71,19 +71,17 @@ class SpectralEstimator(BaseEstimator):
 
     def _reduce(self, X: PointsLike, sample_weight: WeightsLike, size: int | None, weights: str) -> WeightedAtoms:
         """Compute and store the weighted atoms."""
-        gamma, parameters = separate_gamma(self.kernel, self.gamma, self.kernel_params)
         kernel: Kernel | None
-        if self.kernel is not None or gamma is not None or parameters:
-            kernel = kernel_of(self.kernel, gamma, X.shape[1], parameters)
+        if self.kernel is None and self.gamma is None and self.kernel_params in (None, {}):
+            kernel, self.gamma_ = None if is_reduced(self.reduce) else self._default_kernel(X, sample_weight), None
         else:
-            kernel = None if is_reduced(self.reduce) else self._default_kernel(X, sample_weight)
+            kernel, self.gamma_ = kernel_and_gamma(self.kernel, self.gamma, X.shape[1], self.kernel_params)
         rng = _validate.generator(self.random_state, "random_state")
         self._reduced = reduced = reduce_rows(
             X, kernel, self.reduce, ell=self.ell, size=size, weights=weights, sample_weight=sample_weight, rng=rng
         )
         self.atoms_, self.weights_, self.indices_ = reduced.atoms, reduced.masses, reduced.indices
         self.kernel_ = reduced.kernel
-        self.gamma_ = resolved_gamma(self.kernel, gamma, X.shape[1])
         return reduced
 
 
@@ -92,10 +90,13 @@ def with_dtype_of(X: Any, values: Array) -> Any:
     return values.astype(np.float32) if getattr(X, "dtype", None) == np.float32 else values
 
 
-def preserving_single(tags: Any) -> Any:
-    """The tags of a transformer that preserves single precision."""
-    tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-    return tags
+class FeatureTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
+    """A mixin for transformers that preserve single precision."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -137,7 +138,7 @@ class EigenEstimator(SpectralEstimator):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class SpectralTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EigenEstimator):
+class SpectralTransformer(FeatureTransformer, EigenEstimator):
     """Base of the maps to eigenfunctions: principal components, or eigenfunctions of a random walk."""
 
     eigenvalues_: Array = field(init=False)
@@ -148,61 +149,44 @@ class SpectralTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Eig
         X = self._rows(X)
         return with_dtype_of(X, map_rows(X, partial(self._functions.evaluate, self._reduced)))
 
-    def __sklearn_tags__(self) -> Any:
-        return preserving_single(super().__sklearn_tags__())
-
     @property
     def _n_features_out(self) -> int:
         return len(self.eigenvalues_)
 
 
-def has_gamma(kernel: Any) -> bool:
-    """Whether ``kernel`` is the name of a kernel with the parameter γ."""
-    return isinstance(kernel, str) and kernel in WITH_GAMMA
+def kernel_and_gamma(
+    kernel: Any, gamma: float | None, dimension: int, parameters: Mapping[str, Any] | None = None
+) -> tuple[Kernel, float | None]:
+    """The kernel from an argument: a kernel, a function of rows, or a name. None is a Gaussian with the median bandwidth.
 
-
-def separate_gamma(kernel: Any, gamma: float | None, parameters: Any) -> tuple[float | None, dict[str, Any]]:
-    """γ, from ``gamma`` or ``kernel_params``, and the other parameters of the kernel."""
-    if parameters is None:
-        return gamma, {}
-    if not isinstance(parameters, Mapping) or not all(isinstance(name, str) for name in parameters):
+    Also returns γ of "rbf" and "laplacian", 1/d by default, from ``gamma`` or the parameters. It is None for other kernels.
+    """
+    if parameters is not None and not (isinstance(parameters, Mapping) and all(isinstance(name, str) for name in parameters)):
         raise TypeError(f"kernel_params must be None or a dict of parameters by name, got {parameters!r}")
-    others = dict(parameters)
-    if has_gamma(kernel) and "gamma" in others:
-        if gamma is not None:
-            raise ValueError(f"gamma={gamma!r} and kernel_params={parameters!r} both set gamma; omit one")
-        gamma = others.pop("gamma")
-    return gamma, others
-
-
-def resolved_gamma(kernel: Any, gamma: float | None, dimension: int) -> float | None:
-    """γ of a named kernel, 1/d by default. None for kernels without this parameter."""
-    if not has_gamma(kernel):
-        return None
-    return 1.0 / dimension if gamma is None else _validate.positive(gamma, "gamma")
-
-
-def kernel_of(kernel: Any, gamma: float | None, dimension: int, parameters: Mapping[str, Any] | None = None) -> Kernel:
-    """The kernel from an argument: a kernel, a function of rows, or a name. None is a Gaussian with the median bandwidth."""
-    parameters = parameters or {}
-    if gamma is not None and not has_gamma(kernel):
+    others, has_gamma = dict(parameters or {}), isinstance(kernel, str) and kernel in WITH_GAMMA
+    if not has_gamma and gamma is not None:
         raise ValueError(
             f"gamma is a parameter of kernel='rbf' and 'laplacian', got gamma={gamma!r} and kernel={kernel!r}; "
             "a kernel object has its bandwidth, (2·gamma)^-0.5 for a Gaussian"
         )
     if not isinstance(kernel, str):
-        return _function_with_parameters(kernel, parameters)
+        return _function_with_parameters(kernel, others), None
     if kernel in UNSUPPORTED:
         raise ValueError(f"kernel={kernel!r} is not supported: {UNSUPPORTED[kernel]}")
-    name = _validate.one_of(kernel, "kernel", KERNEL_NAMES)
-    if name in KERNELS and not has_gamma(name):
-        _check_names(name, parameters, [field.name for field in fields(KERNELS[name])])
-        return KERNELS[name](**{"bandwidth": "median", **parameters})
-    _check_names(name, parameters, ["gamma"] if has_gamma(name) else [])
-    rate = resolved_gamma(name, gamma, dimension)
-    if rate is None:
-        return FunctionKernel("cosine")
-    return Gaussian((2 * rate) ** -0.5) if name == "rbf" else Laplacian(1 / rate, metric="cityblock")
+    _validate.one_of(kernel, "kernel", KERNEL_NAMES)
+    names = ["gamma"] if has_gamma else [] if kernel == "cosine" else [field.name for field in fields(KERNELS[kernel])]
+    for name in others:
+        if name not in names:
+            raise ValueError(
+                f"kernel_params must have only parameters of kernel={kernel!r}, got {name!r}; use {', '.join(names) or 'None'}"
+            )
+    if not has_gamma:
+        return (FunctionKernel("cosine") if kernel == "cosine" else KERNELS[kernel](**{"bandwidth": "median", **others})), None
+    if gamma is not None and others:
+        raise ValueError(f"gamma={gamma!r} and kernel_params={parameters!r} both set gamma; omit one")
+    gamma = others.get("gamma", gamma)
+    rate = 1.0 / dimension if gamma is None else _validate.positive(gamma, "gamma")
+    return (Gaussian((2 * rate) ** -0.5) if kernel == "rbf" else Laplacian(1 / rate, metric="cityblock")), rate
 
 
 def _function_with_parameters(kernel: Any, parameters: Mapping[str, Any]) -> Kernel:
@@ -215,11 +199,3 @@ def _function_with_parameters(kernel: Any, parameters: Mapping[str, Any]) -> Ker
             f"kernel_params={parameters!r} and kernel={kernel!r}; set the parameters of a kernel object when you create it"
         )
     return FunctionKernel(kernel, **parameters)
-
-
-def _check_names(kernel: str, parameters: Mapping[str, Any], names: list[str]) -> None:
-    for name in parameters:
-        if name not in names:
-            raise ValueError(
-                f"kernel_params must have only parameters of kernel={kernel!r}, got {name!r}; use {', '.join(names) or 'None'}"
-            )

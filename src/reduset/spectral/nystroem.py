@@ -17,14 +17,13 @@ from typing import Any, Self
 
 import numpy as np
 from scipy.linalg import eigh
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from reduset import _validate
 from reduset._messages import warn
 from reduset._types import Array, KernelLike, PointsLike
 from reduset._validate import seeded
 from reduset.select import Shadow
-from reduset.spectral.base import SpectralEstimator, SpectralTransformer, preserving_single, with_dtype_of
+from reduset.spectral.base import FeatureTransformer, SpectralEstimator, SpectralTransformer, with_dtype_of
 from reduset.spectral.components import extended_to_rows, principal_components
 from reduset.spectral.extension import extend
 from reduset.spectral.reduction import WeightedAtoms, is_reduced
@@ -34,7 +33,7 @@ MIN_EIGENVALUE = 1e-12  # Smaller eigenvalues are replaced by this, as in scikit
 
 @seeded
 @dataclass(eq=False, repr=False, kw_only=True)
-class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SpectralEstimator):
+class Nystroem(FeatureTransformer, SpectralEstimator):
     """Nyström features with the atoms of any selector.
 
     It has the interface of `sklearn.kernel_approximation.Nystroem`.
@@ -100,9 +99,6 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SpectralEstima
         """(q, m) features. They approach 0 far from all atoms."""
         X = self._rows(X)
         return with_dtype_of(X, extend(self.kernel_, self.components_, self.normalization_, X))
-
-    def __sklearn_tags__(self) -> Any:
-        return preserving_single(super().__sklearn_tags__())
 
 
 @seeded

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reduset import _validate
-from reduset._engine import SQUARED, BlockRows, assigned_distances, blocks, map_rows, nearest, physical_memory, row_blocks
+from reduset._engine import SQUARED, assigned_distances, blocks, map_rows, nearest, physical_memory, row_blocks
 from reduset._types import Array, Floats
 from reduset.compression import Compression
 from reduset.kernels import Kernel, RadialKernel, exponential
@@ -317,16 +317,14 @@ def nearest_atoms(kernel: Kernel, points: Floats, atoms: Array) -> tuple[NDArray
         frame, scale = kernel.frame(points, shape).sized(points)
         assignments, distances = nearest(points, atoms, frame, shape.profile.ranking)
         return assignments, kernel.product_at(scale * distances, points.shape[1])
-    if isinstance(points, BlockRows):
-        parts = [result for _, _, result in points.results(partial(_nearest_atoms_of_block, kernel, atoms))]
-        return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
-    assignments, products = np.empty(len(points), np.int32), np.empty(len(points))
+    found = map_rows(points, partial(_largest_products, kernel, atoms))
+    return found[:, 0].astype(np.int32), found[:, 1]
+
+
+def _largest_products(kernel: Kernel, atoms: Array, points: Floats) -> Array:
+    """(n, 2) the atom with the largest kernel value at each point, and g/g(0) of the two."""
+    found = np.empty((len(points), 2))
     for a, b in blocks(len(points), max(1, PAIRS_PER_BLOCK // len(atoms))):
         block = kernel.product_gram(points[a:b], atoms)
-        assignments[a:b] = block.argmax(axis=1)
-        products[a:b] = np.clip(block.max(axis=1), -1.0, 1.0)
-    return assignments, products
-
-
-def _nearest_atoms_of_block(kernel: Kernel, atoms: Array, points: Floats) -> tuple[NDArray[np.int32], Array]:
-    return nearest_atoms(kernel, points, atoms)
+        found[a:b, 0], found[a:b, 1] = block.argmax(axis=1), np.clip(block.max(axis=1), -1.0, 1.0)
+    return found

@@ -20,6 +20,7 @@ iteration costs O(m·k²).
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -55,15 +56,32 @@ class _WalkMap(SpectralTransformer):
         weighted = {} if sample_weight is None else {"sample_weight": sample_weight}
         return self.fit(X, y, **weighted).embedding_
 
-    def _fit_walk(self, X: PointsLike, sample_weight: WeightsLike, alpha: float) -> RandomWalk:
+    @abstractmethod
+    def _alpha_and_time(self) -> tuple[float, float]:
+        """The exponent of the density that is removed from the walk, and the number of steps."""
+
+    def fit(self, X: PointsLike, y: Any = None, sample_weight: WeightsLike = None) -> Self:
+        """Select the atoms and solve the eigenproblem of their walk. A sample weight of 3 equals three equal rows."""
+        X = self._rows(X, reset=True)
+        alpha, self._time = self._alpha_and_time()
         reduced = self._weighted_atoms(X, sample_weight)
         count = self._component_count(reduced, "n_components", self.n_components, extra=1)
         self._functions = walk = random_walk(reduced, count, alpha, self.eigen_solver)
-        self.eigenvectors_, self.stationary_, self.parts_ = walk.functions, walk.stationary, walk.parts
+        self.eigenvalues_, self.eigenvectors_ = walk.eigenvalues, walk.functions
+        self.stationary_, self.parts_ = walk.stationary, walk.parts
         separating = min(int(self.parts_.max()), count)
         self._warn_of_parts(1, f"the first {separating} coordinates only separate these parts")
         self._warn_of_zeros(walk.eigenvalues)
-        return walk
+        self.embedding_ = self._coordinates(X)
+        return self
+
+    def _coordinates(self, X: PointsLike) -> Array:
+        walk = self._functions
+        return with_dtype_of(X, walk.evaluate(self._reduced, X) * walk.eigenvalues**self._time)
+
+    def transform(self, X: PointsLike) -> Array:
+        """(q, k) coordinates λ^time ψ. If the kernel vanishes at all atoms, the walk steps to the nearest atom."""
+        return self._coordinates(self._rows(X))
 
 
 @seeded
@@ -114,20 +132,8 @@ class ReducedDiffusionMap(_WalkMap):
     alpha: float = 1.0
     time: float = 1.0
 
-    def fit(self, X: PointsLike, y: Any = None, sample_weight: WeightsLike = None) -> Self:
-        """Select the atoms and solve the eigenproblem of their walk. A sample weight of 3 equals three equal rows."""
-        X = self._rows(X, reset=True)
-        self._time = _validate.at_least(self.time, "time", 0.0)
-        self.eigenvalues_ = self._fit_walk(X, sample_weight, _validate.finite(self.alpha, "alpha")).eigenvalues
-        self.embedding_ = self._coordinates(X)
-        return self
-
-    def _coordinates(self, X: PointsLike) -> Array:
-        return with_dtype_of(X, self._functions.evaluate(self._reduced, X) * self.eigenvalues_**self._time)
-
-    def transform(self, X: PointsLike) -> Array:
-        """(q, k) coordinates λ^time ψ. If the kernel vanishes at all atoms, the walk steps to the nearest atom."""
-        return self._coordinates(self._rows(X))
+    def _alpha_and_time(self) -> tuple[float, float]:
+        return _validate.finite(self.alpha, "alpha"), _validate.at_least(self.time, "time", 0.0)
 
 
 @seeded
@@ -166,10 +172,12 @@ class ReducedLaplacianEigenmap(_WalkMap):
 
     def fit(self, X: PointsLike, y: Any = None, sample_weight: WeightsLike = None) -> Self:
         """Select the atoms and solve the eigenproblem of the map. A sample weight of 3 equals three equal rows."""
-        X = self._rows(X, reset=True)
-        self.eigenvalues_ = 1.0 - self._fit_walk(X, sample_weight, 0.0).eigenvalues
-        self.embedding_ = with_dtype_of(X, self._functions.evaluate(self._reduced, X))
+        super().fit(X, y, sample_weight)
+        self.eigenvalues_ = 1.0 - self.eigenvalues_
         return self
+
+    def _alpha_and_time(self) -> tuple[float, float]:
+        return 0.0, 0.0
 
 
 @seeded

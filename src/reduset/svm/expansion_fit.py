@@ -19,7 +19,7 @@ because large matrices of values are computed again by blocks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from reduset._engine import blocks, single_threaded_blas
+from reduset._engine import blocks, cached_property, single_threaded_blas
 from reduset._types import Array, Floats, Report
 from reduset.simplification import lbfgs
 from reduset.svm.expansion import CentredPoints, GaussianExpansion
@@ -50,24 +50,36 @@ class _Solution:
 
 
 @dataclass(frozen=True)
-class _SinglePoints:
-    """Points relative to an origin in single precision, which halves the time of expensive steps."""
+class _Points:
+    """Points at which Gaussians are evaluated."""
 
-    origin: Array  # (d,)
-    coordinates: NDArray[np.float32]  # (N, d)
-    lengths: NDArray[np.float32]  # (N,) squared
+    coordinates: Floats  # (N, d)
+    origin: Array | float = 0.0  # subtracted from the points
+
+    def bumps(self, centres: Array, squares: Array, rows: slice) -> tuple[Floats, Floats]:
+        """(rows, m) squared distances and values of Gaussians."""
+        squared = CentredPoints(centres, float(squares.min())).squared_distances(self.coordinates[rows])
+        return squared, np.exp(squared * (-0.5 / squares))
+
+
+@dataclass(frozen=True)
+class _SinglePoints(_Points):
+    """Points relative to an origin in single precision, which halves the time of expensive steps."""
 
     @classmethod
     def of(cls, points: Array, origin: Array) -> _SinglePoints:
-        coordinates = (points - origin).astype(np.float32)
-        return cls(origin, coordinates, np.einsum("ij,ij->i", coordinates, coordinates))
+        return cls((points - origin).astype(np.float32), origin)
+
+    @cached_property
+    def lengths(self) -> NDArray[np.float32]:
+        """(N,) squared lengths."""
+        return np.asarray(np.einsum("ij,ij->i", self.coordinates, self.coordinates), np.float32)
 
     def is_precise(self, min_square: float) -> bool:
         """True if exponents are precise enough for this smallest squared width."""
         return bool(float(self.lengths.max()) * np.finfo(np.float32).eps <= SINGLE_ROUNDING * min_square)
 
     def bumps(self, centres: Array, squares: Array, rows: slice) -> tuple[Floats, Floats]:
-        """(rows, m) squared distances and values of Gaussians."""
         centred = (centres - self.origin).astype(np.float32)
         squared = self.coordinates[rows] @ (-2.0 * centred).T
         squared += self.lengths[rows, None]
@@ -79,8 +91,9 @@ class _SinglePoints:
 class _BumpBlocks:
     """The matrix of values at some points by blocks, kept if it is small and computed again each time otherwise."""
 
-    def __init__(self, centres: Array, squares: Array, points: Array | _SinglePoints) -> None:
-        count, self._compute = _values_at(centres, squares, points)
+    def __init__(self, points: _Points, centres: Array, squares: Array) -> None:
+        count = len(points.coordinates)
+        self.points, self._compute = points, partial(points.bumps, centres, squares)
         self._blocks = _steps(count, len(centres))
         self._kept: dict[int, tuple[Floats, Floats]] | None = {} if count * len(centres) <= KEPT else None
 
@@ -108,7 +121,7 @@ class ExpansionTarget:
     def __init__(self, full: GaussianExpansion, points: Array, norm_weight: float) -> None:
         self.full, self.norm_weight = full, norm_weight
         self.square = float(full.widths[0]) ** 2
-        self._points = points
+        self._points = _Points(points), _Points(full.centres)  # of the two norms
         with single_threaded_blas():
             values = np.concatenate([full.bumps(points[a:b]) @ full.weights for a, b in _steps(len(points), full.size)])
             self.energies = self._energies()
@@ -119,7 +132,7 @@ class ExpansionTarget:
     def work(self, size: int) -> float:
         """The approximate number of multiplications in a step of `polish`."""
         d, p = self.full.dimension, len(self.energies)
-        rows = len(self._points) + (self.full.size if self.norm_weight else 0)
+        rows = len(self._points[0].coordinates) + (self.full.size if self.norm_weight else 0)
         return 2.0 * (rows * size * (2 * d + p + 50) + size**3)
 
     def _energies(self) -> Array:
@@ -207,15 +220,15 @@ class ExpansionTarget:
     def _single_points(self, min_square: float) -> tuple[_SinglePoints, _SinglePoints] | None:
         """The points and the centres of f in single precision; None if that is too imprecise for the smallest squared width."""
         origin = self.full.centres.mean(axis=0)
-        points, centres = _SinglePoints.of(self._points, origin), _SinglePoints.of(self.full.centres, origin)
+        points, centres = (_SinglePoints.of(part.coordinates, origin) for part in self._points)
         return (points, centres) if points.is_precise(min_square) and centres.is_precise(min_square) else None
 
     def _bump_blocks(
         self, centres: Array, squares: Array, single: tuple[_SinglePoints, _SinglePoints] | None = None
     ) -> tuple[_BumpBlocks, _BumpBlocks]:
         """Values of the Gaussians at the points, and at the centres of f."""
-        points, centres_of_f = (self._points, self.full.centres) if single is None else single
-        return _BumpBlocks(centres, squares, points), _BumpBlocks(centres, squares, centres_of_f)
+        points, centres_of_f = single or self._points
+        return _BumpBlocks(points, centres, squares), _BumpBlocks(centres_of_f, centres, squares)
 
     def _solve(self, centres: Array, squares: Array, blocks_of: tuple[_BumpBlocks, _BumpBlocks] | None = None) -> _Solution:
         gram, kappa = self._system(centres, squares, blocks_of or self._bump_blocks(centres, squares))
@@ -271,8 +284,8 @@ class ExpansionTarget:
         """
         blocks_of = self._bump_blocks(centres, squares, single)
         solution = self._solve(centres, squares, blocks_of)
-        points, centres_of_f = (self._points, self.full.centres) if single is None else (part.coordinates for part in single)
-        slopes = _Slopes(centres if single is None else centres - single[0].origin, squares)  # a shift does not change slopes
+        points, centres_of_f = (part.points.coordinates for part in blocks_of)
+        slopes = _Slopes(centres - blocks_of[0].points.origin, squares)  # a shift does not change slopes
         if not np.isfinite(solution.error):
             return solution, slopes.by_centre, slopes.by_square
         W = solution.weights * self._units(squares, centres.shape[1])[:, None]
@@ -309,21 +322,6 @@ class _Slopes:
         d, centres = self._centres.shape[1], self._centres
         self.by_centre += (by_log / sums) @ centres - (by_log / sums).sum(axis=1)[:, None] * centres
         self.by_square += (by_log * (0.5 * d * (1.0 / self._squares[:, None] - 1.0 / sums) + 0.5 * squared / sums**2)).sum(axis=1)
-
-
-def _values_at(
-    centres: Array, squares: Array, points: Array | _SinglePoints
-) -> tuple[int, Callable[[slice], tuple[Floats, Floats]]]:
-    """The number of points, and a function for squared distances and values of Gaussians at some of them."""
-    if isinstance(points, _SinglePoints):
-        return len(points.coordinates), partial(points.bumps, centres, squares)
-    return len(points), partial(_bumps_at, CentredPoints(centres, float(squares.min())), squares, points)
-
-
-def _bumps_at(centres: CentredPoints, squares: Array, points: Array, rows: slice) -> tuple[Floats, Floats]:
-    """(rows, m) squared distances and values of Gaussians."""
-    squared = centres.squared_distances(points[rows])
-    return squared, np.exp(squared * (-0.5 / squares))
 
 
 def _log_norms(squares: Array, square: float, dimension: int) -> Array:
