@@ -140,13 +140,12 @@ def reference_of(options: Referring, alpha: float | None = None, no_rows: bool =
     if kind is not None and kind.startswith(KEPT):
         test = DriftTest.load(path)
         about = dict(test.about_)
-        made = {"scales": options.scales is not None, "no-rows": no_rows}
-        _check_free(options, [name for name, is_given in made.items() if is_given], bool(about))
+        _check_free(options, "scales", *(["no_rows"] if no_rows else []), *(FIXED if about else []))
         reading |= {name: about[name] for name in SETTINGS if name in about}
         return Reference(test if alpha is None else test.set_params(alpha=alpha), reading, about, True)
     if kind == "reduset.Model":
         model = Model.load(path)
-        _check_free(options, ("scales",) if options.scales else ())
+        _check_free(options, "scales", *FIXED)
         reading |= o.reading_of(model)
         test = _test(options, "robust", alpha, no_rows).fit(model)
         return Reference(test, reading, messages.origin([str(path)], []) | _settings(reading), False)
@@ -168,10 +167,10 @@ def _test(options: Referring, scales: Any, alpha: float | None, no_rows: bool) -
     return DriftTest(scales=scales, keep_rows=not no_rows, random_state=options.seed, **o.given(alpha=alpha))
 
 
-def _check_free(options: Referring, made: Sequence[str] = (), known: bool = True) -> None:
+def _check_free(options: Referring, *names: str) -> None:
     """Raise an error for options that the reference determines. Rows read in another way would appear as drift."""
-    for name in [*made, *(name for name in FIXED if known and getattr(options, name))]:
-        raise ValueError(f"--{name} is determined by {options.reference}; omit it, or give the rows of the reference")
+    for option in options.changed(*names):
+        raise ValueError(f"{option} is determined by {options.reference}; omit it, or give the rows of the reference")
 
 
 def _settings(reading: dict[str, Any]) -> dict[str, Any]:

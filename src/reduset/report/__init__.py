@@ -37,41 +37,20 @@ __all__ = [
 ]
 
 _HOMES = {
-    "page": (
-        "LONG",
-        "Markup",
-        "cards",
-        "choice",
-        "controls",
-        "file",
-        "joined",
-        "markup",
-        "named",
-        "origin",
-        "packed",
-        "table",
-        "write",
-    ),
-    "words": (
-        "Card",
-        "count",
-        "p_told",
-        "percent",
-        "plain",
-        "shortened",
-    ),
-    "cohort": ("CohortDisplay", "EmbeddingDisplay", "write_cohort", "CohortFigure", "alike_beside", "cohort_figure"),
-    "compression": ("oversmoothing_note", "write_compression"),
-    "displays": ("AtomsDisplay", "DensityDisplay", "PathDisplay", "ProfileDisplay", "MatplotlibDisplay", "QUIET"),
-    "drift": ("Alarm", "WatchedFile", "write_drift", "write_watch"),
-    "drift_figure": ("DriftDisplay",),
-    "segmentation": ("write_segmentation",),
-    "sketch": ("write_sketch",),
+    "page": "LONG Markup cards choice controls file joined markup named origin packed table write",
+    "words": "Card count p_told percent plain shortened",
+    "cohort": "CohortDisplay CohortFigure EmbeddingDisplay alike_beside cohort_figure write_cohort",
+    "compression": "oversmoothing_note write_compression",
+    "displays": "AtomsDisplay DensityDisplay MatplotlibDisplay PathDisplay ProfileDisplay QUIET",
+    "drift": "Alarm WatchedFile write_drift write_watch",
+    "drift_figure": "DriftDisplay",
+    "segmentation": "write_segmentation",
+    "sketch": "write_sketch",
 }
 
 
 def __getattr__(name: str) -> Any:
-    home = next((home for home, names in _HOMES.items() if name in names), None)
+    home = next((home for home, names in _HOMES.items() if name in names.split()), None)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{home}"), name)

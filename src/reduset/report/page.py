@@ -16,7 +16,7 @@ import json
 import platform
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from importlib import metadata, resources
 from pathlib import Path
 from string import Template
@@ -199,22 +199,17 @@ def pictures(shown: Sequence[Markup], rest: str = "") -> Markup:
     return joined([*parts, aside(rest)])
 
 
-def choice(name: str, title: str, options: Iterable[tuple[Any, str]], chosen: Any = None, longest: int = 40) -> Markup:
-    """A selection box of (value, text). Long texts are shown without their middle, and in full on hover."""
-    return selection(name, title, ((value, shortened(text, longest), text) for value, text in options), chosen)
-
-
-def selection(name: str, title: str, options: Iterable[tuple[Any, str, str]], chosen: Any = None) -> Markup:
-    """A selection box of (value, text, text on hover)."""
+def choice(name: str, title: str, options: Iterable[tuple[Any, ...]], chosen: Any = None, longest: int = 40) -> Markup:
+    """A selection box of (value, text) or (value, short text, text). The text is shown without its middle, and in full on hover."""
     shown = joined(
         markup(
             '<option value="$value" title="$full"$chosen>$text</option>',
             value=value,
-            full=full,
+            full=texts[-1],
             chosen=Markup(" selected" if value == chosen else ""),
-            text=text,
+            text=shortened(texts[0], longest),
         )
-        for value, text, full in options
+        for value, *texts in options
     )
     box = '<label class="choice"><span>$title</span><select id="$name">$options</select></label>'
     return markup(box, title=title, name=name, options=shown)
@@ -386,27 +381,25 @@ def packed(array: NDArray[Any], kind: str = "f4") -> dict[str, Any]:
     return {"kind": kind, "shape": list(data.shape), "base64": base64.b64encode(data.tobytes()).decode("ascii")}
 
 
-def finite(values: Any) -> Any:
-    """Numbers for JSON, with None instead of NaN and infinity."""
-    numbers = np.asarray(values, np.float64)
-    shown = numbers.astype(object)
-    shown[~np.isfinite(numbers)] = None
-    return shown.tolist()
-
-
 def as_json(value: Any) -> str:
     """JSON for a script element: no character can end the element or begin a comment."""
-    text = json.dumps(_printable(value), ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    text = json.dumps(_jsonable(value), ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def _printable(value: Any) -> Any:
-    """The value with printable texts."""
+def _jsonable(value: Any) -> Any:
+    """Dataclasses by their fields, arrays as lists, printable texts, and None instead of NaN and infinity."""
+    if isinstance(value, str):
+        return printable(value, lines=True)
     if isinstance(value, Mapping):
-        return {printable(name): part if name == "base64" else _printable(part) for name, part in value.items()}
+        return {printable(name): part if name == "base64" else _jsonable(part) for name, part in value.items()}
     if isinstance(value, list | tuple):
-        return [_printable(part) for part in value]
-    return printable(value, lines=True) if isinstance(value, str) else value
+        return [_jsonable(part) for part in value]
+    if is_dataclass(value):
+        return {field.name: _jsonable(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, np.ndarray | np.generic):
+        return _jsonable(value.tolist())
+    return None if isinstance(value, float) and not np.isfinite(value) else value
 
 
 def as_script(text: str) -> str:
