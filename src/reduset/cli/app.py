@@ -100,8 +100,8 @@ def documentation(request: type, calls: Iterable[str]) -> dict[str, str]:
         for names, first, rest in _parameters(kind):
             texts |= {name: f"{first} {rest}".rstrip() for name in names if name not in texts}
     for call in calls:
-        for names, kind, text in _parameters(_imported(call)):
-            texts |= {name: _as_help(kind, text) for name in (name.removeprefix("n_") for name in names) if name not in texts}
+        for names, first, rest in _parameters(_imported(call)):
+            texts |= {name: _as_help(first, rest) for name in (name.removeprefix("n_") for name in names) if name not in texts}
     return texts
 
 

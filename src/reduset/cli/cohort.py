@@ -100,13 +100,11 @@ class CohortCommand(o.Reading, o.Seeded, o.Writing):
             normalized=is_divergence,
         )
         cohort = CohortMap(
-            self.distance,
-            layout=self.layout,
+            **self.given("distance", "layout", "size", "tol", "pieces"),
             n_components=max(1, min(2, len(tables) - 1)),  # two samples lie on a line
             kernel=kernel,
             random_state=self.seed,
             progress=shown,
-            **o.given(size=self.size, tol=self.tol, pieces=self.pieces),
         )
         return cohort.fit({name: table.values for name, table in tables.items()})
 

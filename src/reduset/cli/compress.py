@@ -171,7 +171,7 @@ def _compressed(request: CompressCommand, table: Table) -> Compression:
 
     scales = o.scales_of(request.scales, request.whiten, table.in_one_unit)
     covariance = o.covariance_of(table.values, table.weights) if request.whiten else None
-    goals = o.given(size=request.size, tol=request.tol, plateau=request.plateau)
+    goals = request.given("size", "tol", "plateau")
     if not goals and not (request.searches and request.max_size is None):
         goals = {"tol": TOL if request.searches else DEFAULT_TOL}
     with messages.progress(request.silent) as shown, quietly():
@@ -179,12 +179,8 @@ def _compressed(request: CompressCommand, table: Table) -> Compression:
             table.values,
             kernel=o.kernel_of(request.kernel, o.number_or_rule(request.bandwidth), covariance, scales),
             sample_weight=table.weights,
-            **goals,
-            max_size=request.max_size,
-            pieces=request.pieces,
-            select=request.select,
+            **goals | request.given("max_size", "pieces", "select", "refine"),
             groups=table.groups,
-            refine=request.refine,
             weights=request.weighting,
             rng=request.seed,
             progress=shown,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from reduset.cli import messages
 from reduset.cli import options as o
@@ -77,6 +78,10 @@ class DemoCommand(o.Writing):
             write_compression(page, made)
             io.write_image(segments_image, segments.image)
             write_segmentation(segments_page, image, segments, about=about)
-        results = {"sketch": rows.describe().facts(), "compression": small.describe().facts(), "segments": segments.count}
+        results: dict[str, Any] = {
+            "sketch": rows.describe().facts(),
+            "compression": small.describe().facts(),
+            "segments": segments.count,
+        }
         text = f"{rows}\n\n{small}\n\n{segments}\n\nOpen {page} and {segments_page} in a browser."
-        messages.answer(self, text, written=written, **results)
+        messages.answer(self, text, written=written, segments=segments.count, **results)

@@ -164,7 +164,8 @@ def _test(options: Referring, scales: Any, alpha: float | None, no_rows: bool) -
 
     if isinstance(scales, list):
         raise ValueError(f"--scales must be robust, standard or none, got {options.scales}; divide the columns before")
-    return DriftTest(scales=scales, keep_rows=not no_rows, random_state=options.seed, **o.given(alpha=alpha))
+    level: dict[str, Any] = {} if alpha is None else {"alpha": alpha}
+    return DriftTest(scales=scales, keep_rows=not no_rows, random_state=options.seed, **level)
 
 
 def _check_free(options: Referring, *names: str) -> None:

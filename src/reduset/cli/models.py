@@ -61,7 +61,7 @@ class EvaluateCommand(o.Threaded, o.Writing):
 
         targets.check(self.output, targets.rows(), self.data)
         model = Model.load(self.model)
-        mean, reading = model.mean, o.reading_of(model) | o.given(compensate=self.compensate)
+        mean, reading = model.mean, o.reading_of(model) | self.given("compensate")
         parts, dropped = [], 0
         for path in self.data:
             for batch in io.batches(path, missing=self.missing, key=self.key, **reading):

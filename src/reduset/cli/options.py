@@ -63,6 +63,10 @@ class Answering:
         """Whether nothing is printed before the end."""
         return self.json or self.quiet
 
+    def given(self, *names: str) -> dict[str, Any]:
+        """Those of some options that have a value, by name."""
+        return {name: value for name in names if (value := getattr(self, name)) is not None}
+
     def changed(self, *names: str) -> list[str]:
         """Those of some options that differ from their defaults, as they are written."""
         defaults = {field.name: field.default for field in fields(self)}
@@ -161,11 +165,6 @@ def reading_of(model: Model) -> dict[str, Any]:
     compensate = bool(about.get("compensate", True))
     encode, transform = about.get("encode"), about.get("transform")
     return {"columns": list(model.columns), "transform": transform, "compensate": compensate, "encode": encode}
-
-
-def given(**options: Any) -> dict[str, Any]:
-    """The options with a value."""
-    return {name: value for name, value in options.items() if value is not None}
 
 
 def names_of(columns: list[str] | None) -> list[str] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from reduset.cli import messages, targets
 from reduset.cli import options as o
@@ -40,15 +41,14 @@ class SegmentCommand(o.Seeded, o.Writing):
 
         written = targets.check_all((self.output, targets.IMAGE, [self.image]), (self.report, targets.HTML, []))
         image = io.read_image(self.image)
-        goals = o.given(size=self.size, tol=self.tol)
+        options = self.given("spatial", "min_size", "size", "tol")
         with messages.progress(self.silent) as shown:
-            width = o.number_or_rule(self.bandwidth)
-            segments = segment(image, width, self.spatial, self.min_size, random_state=self.seed, progress=shown, **goals)
+            segments = segment(image, o.number_or_rule(self.bandwidth), random_state=self.seed, progress=shown, **options)
         with _archive.together():
             io.write_image(self.output, segments.image)
             if self.report is not None:
                 report.write_segmentation(self.report, image, segments, about=messages.origin([str(self.image)], []))
-        facts = {
+        facts: dict[str, Any] = {
             "segments": segments.count,
             "pixels": np.bincount(segments.labels.ravel()),
             "bandwidth": segments.bandwidth,

@@ -116,12 +116,8 @@ class SketchCommand(o.ChannelReading, o.Seeded, o.Writing):
     def _arguments(self, n: int) -> dict[str, Any]:
         """The arguments of `sketch` for n rows."""
         size = min(SIZE, n) if self.size is None else self.size
-        return o.given(tol=self.tol) | {
-            "size": size if self.fraction is None else max(1, round(self.fraction * n)),
-            "quotas": self.quotas,
-            "coverage": self.coverage,
-            "rng": self.seed,
-        }
+        size = size if self.fraction is None else max(1, round(self.fraction * n))
+        return self.given("tol", "quotas", "coverage") | {"size": size, "rng": self.seed}
 
     def _cells(self) -> None:
         """Cells of an .h5ad with all their annotations."""

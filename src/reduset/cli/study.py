@@ -114,36 +114,26 @@ class StudyCommand(o.Seeded, o.Writing):
         from reduset.kernels import Gaussian
 
         steps = tuple(step.strip() for step in self.clean.split(",") if step.strip() and self.clean != NONE)
+        cleaning: dict[str, Any] = {} if self.clean == ALL else {"clean": steps}
         with messages.progress(self.silent) as shown:
             samples = read_cohort(
                 self.data[0] if len(self.data) == 1 else self.data,
-                panel=self.panel,
-                samples=self.samples,
+                **self.given("panel", "samples", "compensate", "channels", "keep_going", "missing"),
+                **cleaning,
                 transform=o.transform_of(self.transform),
-                compensate=self.compensate,
-                channels=self.channels,
-                **({} if self.clean == ALL else {"clean": steps}),
                 gate=None if self.gate is None else (self.gate, self.gate_name),
-                keep_going=self.keep_going,
-                missing=self.missing,
                 progress=shown,
             )
             units: Any = None if samples.scales else "robust"  # transformed markers have one unit
             return CohortStudy(
-                test=self.test,
-                block=self.block,
-                batch=self.batch,
+                **self.given("test", "block", "batch", "control", "reference", "layout", "fdr"),
                 covariates=tuple(self.covariate or ()),
-                control=self.control,
-                reference=self.reference,
                 n_atoms=self.atoms,
                 n_populations=self.populations,
                 scales=units if self.scales is None else o.scales_of(self.scales, False, False),
                 kernel=None if self.bandwidth is None else Gaussian(o.number_or_rule(self.bandwidth)),
-                layout=self.layout,
                 random_state=self.seed,
                 progress=shown,
-                **o.given(fdr=self.fdr),
             ).fit(samples)
 
     def _write(self, study: CohortStudy) -> list[Path]:
