@@ -179,8 +179,7 @@ def _by_size(model: Model, path: PathFigure) -> Section:
 
 def _certificate(model: Model) -> Markup:
     """The certificate as a table."""
-    rows = [(label, value, text) for label, value, text in model.certificate.describe().table()]
-    return table(["quantity", "value", "meaning"], rows, "The measured error, and its bounds")
+    return table(["quantity", "value", "meaning"], model.certificate.describe().table(), "The measured error, and its bounds")
 
 
 def _slider(model: Model, path: PathFigure) -> Markup:

@@ -29,7 +29,6 @@ from reduset.report.page import (
     packed,
     pictures,
     plot,
-    sentence,
     small,
     table,
     verdict,
@@ -39,7 +38,7 @@ from reduset.report.words import SPACE, Card, count, p_told, percent, plain
 
 MAX_VALUES = 100_000  # coordinates of cells in the file
 PICTURED = 60  # columns with a figure
-LISTED, MAX_ROWS = 400, 24  # rows of a table; longer tables scroll
+LISTED = 400  # rows of a table
 NAMED, SHORT, FULL = 18, 20, 1000  # characters of a name in a box, in the table of regions, and on hover
 FILE_NAME = 60  # characters
 BARS = 36
@@ -342,30 +341,17 @@ def _watch_cards(monitor: Any, rows: int, files: Sequence[WatchedFile], alarms: 
     ]
 
 
-def _alarm_table(alarms: Sequence[Alarm]) -> Markup:
+def _alarm_table(alarms: Sequence[Alarm]) -> Markup | str:
     if not alarms:
-        return sentence("No alarm was raised.")
+        return "No alarm was raised."
     rows = [
-        [f"{each.row:,}", *(["—"] * 3 if each.since is None else [f"{row:,}" for row in each.since])] for each in alarms[:LISTED]
+        [f"{row:,}" for row in (each.row, *each.since)] if each.since else [f"{each.row:,}", *"———"] for each in alarms[:LISTED]
     ]
-    return table(
-        ["at row", "start", "lower end", "upper end"],
-        rows,
-        "Alarms, with the start of each change and its 95 % interval",
-        high=len(rows) > MAX_ROWS,
-    )
+    return table(["at row", "start", "lower end", "upper end"], rows, "Alarms, with the start of each change and its 95 % interval")
 
 
-def _file_table(files: Sequence[WatchedFile]) -> Markup:
+def _file_table(files: Sequence[WatchedFile]) -> Markup | str:
     if not files:
-        return sentence("The rows did not come from files.")
-    rows = [
-        [named(each.name, FILE_NAME), f"{each.first:,}", f"{each.rows:,}", f"{max(each.highest, 0.0):.2f}"]
-        for each in files[:LISTED]
-    ]
-    return table(
-        ["file", "first row", "rows", "largest statistic"],
-        rows,
-        "Files in the order in which they were watched",
-        high=len(rows) > MAX_ROWS,
-    )
+        return "The rows did not come from files."
+    rows = [[named(each.name, FILE_NAME), f"{each.first:,}", f"{each.rows:,}", f"{max(each.highest, 0.0):.2f}"] for each in files]
+    return table(["file", "first row", "rows", "largest statistic"], rows[:LISTED], "Files in the order in which they were watched")

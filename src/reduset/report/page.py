@@ -31,6 +31,7 @@ from reduset._messages import printable
 from reduset.report.words import SPACE, Card, count, plain
 
 LONG, LONG_TITLE = 40, 24  # shown characters of a cell, and of a column title
+MAX_ROWS = 24  # longer tables scroll
 DRAWN_AT_ONCE = 12  # figures of columns; further ones are drawn when they are unfolded
 VERSIONED = ("reduset", "numpy", "scipy", "scikit-learn", "numba", "plotly")
 POLICY = "default-src 'none'; script-src {}; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'"
@@ -227,7 +228,7 @@ def table(
     head: Iterable[Any],
     rows: Iterable[Sequence[Any]],
     caption: str,
-    high: bool = False,
+    high: bool | None = None,
     name: str = "",
     data: Iterable[Mapping[str, Any]] | None = None,
 ) -> Markup:
@@ -238,7 +239,7 @@ def table(
     head : Titles of the columns.
     rows : Cells. The first is the title of its row.
     caption : Text above the table.
-    high : Whether it also scrolls vertically.
+    high : Whether it also scrolls vertically, by default if it has more than 24 rows.
     name : Name of the frame.
     data : Values by name for each row, for a script.
     """
@@ -256,7 +257,7 @@ def table(
     return markup(
         '<div class="$kind"$name tabindex="0" role="region" aria-label="$caption"><table><caption><span>$caption</span></caption>'
         "<thead><tr>$titles</tr></thead><tbody>$body</tbody></table></div>",
-        kind="wide high" if high else "wide",
+        kind="wide high" if (len(cells) > MAX_ROWS if high is None else high) else "wide",
         name=_attribute("id", name),
         caption=caption,
         titles=joined(markup('<th scope="col">$title</th>', title=named(title, LONG_TITLE)) for title in head),
