@@ -52,7 +52,7 @@ def test_rows_without_a_value_are_counted_by_other_commands_too(bags, tmp_path, 
     model, out = str(tmp_path / "small.npz"), str(tmp_path / "scores.csv")
     assert run(["compress", bags[0], "--size", "5", "-q", "-o", model]) == 0
     assert run(["evaluate", model, bags[2], "--missing", "drop", "-o", out]) == 0
-    assert "2 rows with missing values have no value in" in capsys.readouterr().err
+    assert "2 rows with missing values have no value in" in capsys.readouterr().out
     assert run(["distance", model, bags[2], "--missing", "drop"]) == 0
     assert "2 rows with missing values left out" in capsys.readouterr().out
 

@@ -35,8 +35,7 @@ def test_the_tiles_name_the_bandwidth_and_the_error_at_the_median_distance(model
     assert "Error by bandwidth" in texts  # a stream has it, too
 
 
-def test_the_figures_of_a_certificate_have_the_bandwidth(model):
-    assert told.figures_of(model.certificate)["bandwidth"] == "0.4"
+def test_the_axis_of_a_display_has_the_bandwidth(model):
     pytest.importorskip("matplotlib")
     assert PathDisplay.from_model(model).plot().ax_.get_ylabel() == "relative error at bandwidth 0.4"
 

@@ -39,7 +39,7 @@ def test_a_path_is_drawn_with_the_numbers_of_the_report(tmp_path):
     lines = {line.get_label(): line for line in display.ax_.lines}
     np.testing.assert_array_equal(lines["atoms"].get_xdata(), data["sizes"])
     np.testing.assert_array_equal(lines["atoms"].get_ydata(), data["errors"])
-    np.testing.assert_array_equal(lines["random rows"].get_ydata(), data["randomErrors"])
+    np.testing.assert_array_equal(lines["random rows"].get_ydata(), data["random_errors"])
     np.testing.assert_array_equal(lines["a-priori bound"].get_ydata(), [data["bound"]])
     vain = PathDisplay.from_model(model())
     assert vain.figure.bound > 1
@@ -94,7 +94,7 @@ def test_a_profile_is_drawn_with_the_numbers_of_the_report(tmp_path):
         lines = {line.get_label(): line for line in display.ax_.lines}
         np.testing.assert_array_equal(lines[f"{drawn['size']} atoms"].get_xdata(), data["bandwidths"])
         np.testing.assert_array_equal(lines[f"{drawn['size']} atoms"].get_ydata(), drawn["errors"])
-        np.testing.assert_array_equal(lines[f"{drawn['size']} random rows"].get_ydata(), drawn["randomRows"])
+        np.testing.assert_array_equal(lines[f"{drawn['size']} random rows"].get_ydata(), drawn["random_rows"])
         np.testing.assert_array_equal(lines["sampling error of the rows"].get_ydata(), data["noise"])
         assert display.ax_.get_xscale() == display.ax_.get_yscale() == "log"
         assert display.ax_.get_ylim()[1] < 4

@@ -127,53 +127,21 @@ if TYPE_CHECKING:
     from reduset._engine.valleys import valley_depths
     from reduset._engine.windows import WindowSums
 
-__all__ = ["fourier_sums", "gradient_sums", "gram", "gram_blocks", "gram_by_rows", "kernel_sums", "log_sums"]
-__all__ += ["box_sums", "distance_histograms", "distance_nodes", "normal_tail", "oblique_box_sums"]
-__all__ += ["KernelMaps", "LeafSums", "has_single_products", "product_matrix"]
-__all__ += [
-    "FarthestFirst",
-    "balance_lists",
-    "balance_products",
-    "build_leaves",
-    "draw_seeds",
-    "nearest",
-    "nearest_by_block",
-    "shadow_centres",
-]
-__all__ += ["assigned_distances", "columnwise_gram", "equal_mass_strata", "exchange", "leaf_order", "rows_not_among"]
-__all__ += ["Components", "component_logs", "component_sums", "from_whitened", "whitened_gradients"]
-__all__ += ["DeviceRows", "FetchedRows", "HostRows", "LazyCover", "NearRows", "WindowSums", "defining", "valley_depths"]
-__all__ += ["DevicePoints", "as_cupy", "as_given", "on_device", "require_cpu", "to_device_of"]
-__all__ += ["get_device", "set_device"]
+__all__ = ["KernelMaps", "LeafSums", "gradient_sums", "gram", "gram_by_rows", "has_single_products", "kernel_sums", "log_sums"]
+__all__ += ["box_sums", "distance_histograms", "distance_nodes", "fourier_sums", "gram_blocks", "normal_tail", "oblique_box_sums"]
+__all__ += ["FarthestFirst", "LabelSums", "balance_lists", "balance_products", "build_leaves", "cluster_sums", "draw_seeds"]
+__all__ += ["LeafCover", "Leaves", "leaf_order", "nearest", "nearest_by_block", "product_matrix", "shadow_centres"]
+__all__ += ["assigned_distances", "columnwise_gram", "equal_mass_strata", "exchange", "random_rows", "rows_not_among"]
+__all__ += ["Components", "Moments", "component_logs", "component_sums", "from_whitened", "whitened_gradients"]
+__all__ += ["DeviceRows", "FetchedRows", "HostRows", "LazyCover", "NearRows", "WindowSums", "near_rows", "valley_depths"]
+__all__ += ["DevicePoints", "array_module", "as_cupy", "as_given", "column_of", "device_of", "on_device", "require_cpu", "rows_of"]
+__all__ += ["defining", "get_device", "rows_in_place", "set_device", "take_on_device", "to_device_of", "to_numpy"]
 __all__ += ["BlockRows", "add", "each_column", "held_rows", "in_blocks", "in_memory", "map_rows", "over_blocks"]
-__all__ += ["CITYBLOCK", "LOGARITHM", "ROOT", "SOFT_CITYBLOCK", "SQUARED", "TABLE", "Frame", "Profile"]
-__all__ += ["ColumnGoals", "LeafCover", "Leaves", "Moments", "UseGram"]
+__all__ += ["CITYBLOCK", "LOGARITHM", "ROOT", "SOFT_CITYBLOCK", "SQUARED", "TABLE", "ColumnGoals", "Frame", "Profile", "UseGram"]
 __all__ += ["LOG_2PI", "as_diagonal", "as_full", "from_lower_rows", "is_shared", "log_determinants", "log_peaks"]
 __all__ += ["Pursuit", "cholesky_dropping", "costs", "order_by_energy", "physical_memory", "pivot_floor", "rows_by_weight"]
-__all__ += [
-    "LabelSums",
-    "array_module",
-    "cluster_sums",
-    "column_of",
-    "device_of",
-    "near_rows",
-    "random_rows",
-    "rows_in_place",
-    "rows_of",
-    "take_on_device",
-    "to_numpy",
-]
-__all__ += [
-    "blocks",
-    "cached_property",
-    "get_threads",
-    "report_compilation",
-    "row_blocks",
-    "run_all",
-    "set_threads",
-    "single_threaded_blas",
-    "thread_limit",
-]
+__all__ += ["blocks", "cached_property", "get_threads", "report_compilation", "row_blocks", "run_all", "set_threads"]
+__all__ += ["single_threaded_blas", "thread_limit"]
 
 _HOMES = {
     "balance": "balance_lists balance_products",

@@ -47,8 +47,7 @@ def _add_products(sign, query, Z, start, distances, exponents, exponent, table, 
     """sums[j] += sign·g(query, column j of Z) for all columns from ``start``."""
     count = Z.shape[1] - start
     to_distances(distances, Z, start, Z.shape[1], count, query, t)
-    if exponents != 0:
-        to_exponents(exponents, exponent, table, step, t, count)
+    to_exponents(exponents, exponent, table, step, t, count)
     later = strip(sums, start, count)
     for j in range(count):
         later[j] += sign * exp_minus(t[j])
@@ -77,8 +76,7 @@ def _balance_lists(Z, distances, exponents, exponent, table, step, uniforms, con
         for i in range(pairs):
             first, second = 2 * i, 2 * i + 1
             to_distances(distances, columns, second, 2 * pairs, 1, row(rows, first), one)
-            if exponents != 0:
-                to_exponents(exponents, exponent, table, step, one, 1)
+            to_exponents(exponents, exponent, table, step, one, 1)
             along = sums[first] - sums[second]
             sign, spread = _draw(2 - 2 * exp_minus(one[0]), along, uniforms[k, i], confidence, spread)
             if i + 1 < pairs:

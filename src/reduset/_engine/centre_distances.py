@@ -106,22 +106,12 @@ def is_packable(points: Floats, frame: Frame) -> bool:
 
 
 def packed(
-    points: Floats, frame: Frame, columns: Columns, middle: NDArray[np.float64], dtype: type
+    points: Floats, frame: Frame, columns: Columns, middle: NDArray[np.float64], dtype: type, by_threads: bool = False
 ) -> tuple[Floats, NDArray[np.float64]]:
     """The selected columns of the coordinates minus ``middle``, (n, k), and squared lengths over all columns, (n,)."""
     values: Floats = np.empty((len(points), len(columns)), dtype)
     squares = np.empty(len(points))
-    _fill(points, frame, columns, middle, values, squares)
-    return values, squares
-
-
-def packed_by_threads(
-    points: Floats, frame: Frame, columns: Columns, middle: NDArray[np.float64], dtype: type
-) -> tuple[Floats, NDArray[np.float64]]:
-    """The same for many points, by several threads."""
-    values: Floats = np.empty((len(points), len(columns)), dtype)
-    squares = np.empty(len(points))
-    parts = row_blocks(points, points.shape[1])
+    parts = row_blocks(points, points.shape[1]) if by_threads else [(0, len(points))]
     run_all([partial(_fill, points[a:b], frame, columns, middle, values[a:b], squares[a:b]) for a, b in parts])
     return values, squares
 

@@ -237,14 +237,15 @@ def _address(loop: Addressed, family: int, dtype: type) -> int:
 
 @intrinsic
 def to_exponents(typingctx: Any, exponents: Any, exponent: Any, table: Any, step: Any, t: Any, count: Any) -> Any:
-    """Convert the first ``count`` distances t to exponents, in place; ``exponents`` must not be 0."""
+    """Convert the first ``count`` distances t to exponents, in place. The address 0 leaves them unchanged."""
     require_rows(table, t)
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         kinds = signature.args
         knots, (number, _) = array_of(context, builder, kinds[2], args[2])
         result, _ = array_of(context, builder, kinds[4], args[4])
-        call(builder, args[0], [result, args[5], args[1], knots, number, args[3]])
+        with builder.if_then(builder.icmp_signed("!=", args[0], args[0].type(0))):
+            call(builder, args[0], [result, args[5], args[1], knots, number, args[3]])
         return context.get_dummy_value()
 
     return types.void(types.intp, t.dtype, table, types.float64, t, types.intp), codegen

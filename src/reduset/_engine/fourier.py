@@ -63,22 +63,16 @@ def fourier_sums(
 
 
 def _tile_task(points, w, frequencies, slow, release, frame, out):
-    Z, w = np.ascontiguousarray(frame.apply(points).T), w.astype(np.float64)
-    turns, slow = frequencies / (2 * np.pi), slow / (2 * np.pi)
-    if slow.shape[1]:
-        _delayed_tiles(Z, w, turns, slow, release, out)
-    else:
-        _fourier_tiles(Z, w, turns, out)
+    Z = np.ascontiguousarray(frame.apply(points).T)
+    _fourier_tiles(Z, w.astype(np.float64), frequencies / (2 * np.pi), slow / (2 * np.pi), release, out)
 
 
 def _blas_task(points, w, frequencies, slow, release, frame, out):
     w = w.astype(np.float64)
     for a, b in blocks(len(points), BLAS_ROWS):
         Z = frame.apply(points[a:b]).T
-        if slow.shape[1]:
-            _delayed_rows(_in_turns(frequencies, Z), _in_turns(slow, Z), release, w[a:b], out)
-        else:
-            _fourier_rows(_in_turns(frequencies, Z), w[a:b], out)
+        late = _in_turns(slow, Z) if slow.shape[1] else np.empty((len(slow), 0))
+        _fourier_rows(_in_turns(frequencies, Z), late, release, w[a:b], out)
 
 
 def _in_turns(frequencies, Z):
@@ -113,45 +107,28 @@ def _angles(Z, start, stop, turns, t):
 
 
 @compiled(fastmath=FAST)
-def _fourier_tiles(Z, w, turns, out):
+def _fourier_tiles(Z, w, turns, slow, release, out):
     n = Z.shape[1]
-    t = np.empty(TILE)
-    sine = np.empty(TILE)
+    t, sine, late, late_sine = np.empty(TILE), np.empty(TILE), np.empty(TILE), np.empty(TILE)
     for start in range(0, n, TILE):
         stop = min(n, start + TILE)
         for k in range(len(turns)):
             _angles(Z, start, stop, turns[k], t)
-            _add_rungs(t, sine, w[start:stop], out[k])
+            if slow.shape[1] > 0:
+                _angles(Z, start, stop, slow[k], late)
+                _add_delayed_rungs(t, sine, late, late_sine, release, w[start:stop], out[k])
+            else:
+                _add_rungs(t, sine, w[start:stop], out[k])
 
 
 @compiled(fastmath=FAST)
-def _delayed_tiles(Z, w, turns, slow, release, out):
-    n = Z.shape[1]
-    t = np.empty(TILE)
-    sine = np.empty(TILE)
-    late = np.empty(TILE)
-    late_sine = np.empty(TILE)
-    for start in range(0, n, TILE):
-        stop = min(n, start + TILE)
-        for k in range(len(turns)):
-            _angles(Z, start, stop, turns[k], t)
-            _angles(Z, start, stop, slow[k], late)
-            _add_delayed_rungs(t, sine, late, late_sine, release, w[start:stop], out[k])
-
-
-@compiled(fastmath=FAST)
-def _fourier_rows(T, w, out):
-    sine = np.empty(T.shape[1])
+def _fourier_rows(T, S, release, w, out):
+    sine, late_sine = np.empty(T.shape[1]), np.empty(T.shape[1])
     for k in range(T.shape[0]):
-        _add_rungs(T[k], sine, w, out[k])
-
-
-@compiled(fastmath=FAST)
-def _delayed_rows(T, S, release, w, out):
-    sine = np.empty(T.shape[1])
-    late_sine = np.empty(T.shape[1])
-    for k in range(T.shape[0]):
-        _add_delayed_rungs(T[k], sine, S[k], late_sine, release, w, out[k])
+        if S.shape[1] > 0:
+            _add_delayed_rungs(T[k], sine, S[k], late_sine, release, w, out[k])
+        else:
+            _add_rungs(T[k], sine, w, out[k])
 
 
 @inner(fastmath=FAST)

@@ -68,8 +68,7 @@ def _value_matrix(distances, factor, exponents, exponent, table, step, out):
         t = row(out, i)
         for j in range(len(t)):
             t[j] = factor * g[j]
-        if exponents != 0:
-            to_exponents(exponents, exponent, table, step, t, len(t))
+        to_exponents(exponents, exponent, table, step, t, len(t))
         for j in range(len(t)):
             t[j] = exp_minus(t[j])
 
@@ -197,8 +196,7 @@ def _to_values(distances, exponents, exponent, table, step):
     """Convert distances to values, in place."""
     for i in range(distances.shape[0]):
         t = row(distances, i)
-        if exponents != 0:
-            to_exponents(exponents, exponent, table, step, t, len(t))
+        to_exponents(exponents, exponent, table, step, t, len(t))
         for j in range(len(t)):
             t[j] = exp_minus(t[j])
 

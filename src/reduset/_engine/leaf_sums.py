@@ -205,9 +205,8 @@ def _exponents(
             for k in range(count):
                 bounds[k] += max(max(lower[k] - x, x - upper[k]), zero)
                 estimates[k] += abs(mean[k] - x)
-    if exponents != 0:
-        to_exponents(exponents, exponent, table, step, bounds, count)
-        to_exponents(exponents, exponent, table, step, estimates, count)
+    to_exponents(exponents, exponent, table, step, bounds, count)
+    to_exponents(exponents, exponent, table, step, estimates, count)
     for k in range(count):
         bounds[k] -= log_masses[k]
         estimates[k] = max(estimates[k] + outside[k], bounds[k]) if strain[k] < dtype(MAX_STRAIN) else dtype(np.inf)
@@ -301,8 +300,7 @@ def _near_logs(
                     for j in range(d):
                         offset[j] = dtype(Q[q, j] - middles[k, j])
                     to_distances(distances, columns, a * d, size, size, offset, t)
-                    if exponents != 0:
-                        to_exponents(exponents, exponent, table, step, t, size)
+                    to_exponents(exponents, exponent, table, step, t, size)
                     closest = t[0]
                     for i in range(1, size):
                         closest = min(closest, t[i])

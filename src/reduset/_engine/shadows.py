@@ -20,13 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reduset._engine.arithmetic import FAST
-from reduset._engine.centre_distances import is_packable, packed_by_threads, varying_columns
+from reduset._engine.centre_distances import is_packable, packed, varying_columns
 from reduset._engine.compiled import compiled
 from reduset._engine.distances import SQUARED, distances_at, to_distances
 from reduset._engine.leaves import box_distance, build_leaves, copy_point
 from reduset._engine.profile import Frame
 from reduset._engine.sums import BLAS_FROM
-from reduset._engine.threads import blocks, run_all
+from reduset._engine.threads import blocks, run_all, single_threaded_blas
 from reduset._types import Floats
 
 ROWS_A_CALL = 1 << 12
@@ -125,11 +125,9 @@ def shadows_by_products(
             blas=True,
         )
         waiting = a + np.flatnonzero(assignments[a:b] < 0)
-        G = np.empty((0, 0), rows.values.dtype)
-        if len(waiting):
-            run = [partial(_products, rows.values[waiting], out := np.empty((len(waiting),) * 2, rows.values.dtype))]
-            run_all(run, blas=True)
-            G = out
+        with single_threaded_blas():
+            open_rows = rows.values[waiting]
+            G = open_rows @ open_rows.T  # one array and its transpose: half of the products
         before = count
         count = _choose_in_block(G, waiting, *rows.exact, rows.halves, rows.slack, reach, assignments, centre_rows, before)
         if count > len(centres):  # stored contiguously, so that products need not gather them again
@@ -138,10 +136,6 @@ def shadows_by_products(
         if report is not None:
             report(b, n)
     return centre_rows[:count].copy(), assignments
-
-
-def _products(values: Floats, out: Floats) -> None:
-    np.matmul(values, values.T, out=out)
 
 
 @dataclass(frozen=True)
@@ -165,7 +159,7 @@ class _Rows:
         others = np.delete(np.arange(len(middle)), columns)
         middle[others] = ((points[0] - frame.centre) * scale)[others]  # the constant values, so that they add nothing to a length
         for dtype, unit in UNITS.items():
-            values, squares = packed_by_threads(points, frame, columns, middle, dtype)
+            values, squares = packed(points, frame, columns, middle, dtype, by_threads=True)
             largest = float(squares.max())
             # relative to |z|·|c|: rounding of both, of their products and of the sum
             rounding = 2.02 * (points.shape[1] + 6) * unit

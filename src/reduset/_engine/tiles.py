@@ -26,8 +26,7 @@ def value_tiles(Z, w, Q, distances, exponents, exponent, table, step, out):
         weights = strip(w, start, count)
         for q in range(Q.shape[0]):
             to_distances(distances, Z, start, n, count, row(Q, q), t)
-            if exponents != 0:
-                to_exponents(exponents, exponent, table, step, t, count)
+            to_exponents(exponents, exponent, table, step, t, count)
             total = zero
             for i in range(count):
                 total += weights[i] * exp_minus(t[i])
@@ -48,8 +47,7 @@ def gradient_tiles(Z, w, Q, metric, pulls, distances, exponents, exponent, table
             to_distances(distances, Z, start, n, count, row(Q, q), t)
             for i in range(count):
                 distance[i] = t[i]
-            if exponents != 0:
-                to_exponents(exponents, exponent, table, step, t, count)
+            to_exponents(exponents, exponent, table, step, t, count)
             total = Z.dtype.type(0)
             for i in range(count):
                 t[i] = weights[i] * exp_minus(t[i])
@@ -86,8 +84,7 @@ def log_tiles(Z, w, Q, distances, exponents, exponent, table, step, out):
         weights = strip(w, start, count)
         for q in range(Q.shape[0]):
             to_distances(distances, Z, start, n, count, row(Q, q), t)
-            if exponents != 0:
-                to_exponents(exponents, exponent, table, step, t, count)
+            to_exponents(exponents, exponent, table, step, t, count)
             least = t[0]
             for i in range(1, count):
                 least = min(least, t[i])
@@ -140,8 +137,7 @@ def value_rows(G, w, exponents, exponent, table, step, out):
     """The sums of `value_tiles` from a block G (q, n) of squared distances, which is overwritten."""
     for q in range(G.shape[0]):
         g = row(G, q)
-        if exponents != 0:
-            to_exponents(exponents, exponent, table, step, g, len(g))
+        to_exponents(exponents, exponent, table, step, g, len(g))
         total = G.dtype.type(0)
         for i in range(len(g)):
             total += w[i] * exp_minus(g[i])
@@ -156,8 +152,7 @@ def pull_rows(G, w, pulls, exponents, exponent, table, step, out):
         g = row(G, q)
         for i in range(len(g)):
             t[i] = g[i]
-        if exponents != 0:
-            to_exponents(exponents, exponent, table, step, t, len(t))
+        to_exponents(exponents, exponent, table, step, t, len(t))
         total = G.dtype.type(0)
         for i in range(len(g)):
             t[i] = w[i] * exp_minus(t[i])
@@ -173,7 +168,6 @@ def gram_rows(Q, Z, distances, exponents, exponent, table, step, out):
     for q in range(Q.shape[0]):
         t = row(out, q)
         to_distances(distances, Z, 0, len(t), len(t), row(Q, q), t)
-        if exponents != 0:
-            to_exponents(exponents, exponent, table, step, t, len(t))
+        to_exponents(exponents, exponent, table, step, t, len(t))
         for i in range(len(t)):
             t[i] = exp_minus(t[i])

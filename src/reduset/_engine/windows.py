@@ -63,21 +63,8 @@ class WindowSums:
         largest, which : (len(order),) outputs, the largest statistic after each row (−∞ without an evaluation) and its window
         """
         intervals = np.maximum(self.windows // EVALUATIONS, 1)
-        count = _advance(
-            rows,
-            order,
-            offset,
-            form,
-            self.windows,
-            intervals,
-            centres,
-            factors,
-            threshold,
-            self.ring,
-            self.position,
-            largest,
-            which,
-        )
+        measures = offset, form, self.windows, intervals, centres, factors, threshold
+        count = _advance(rows, order, *measures, self.ring, self.position, largest, which)
         self.position += count
         return int(count)
 

@@ -9,7 +9,7 @@ import typer
 
 from reduset.cli import messages, targets
 from reduset.cli import options as o
-from reduset.cli.app import DONE, command
+from reduset.cli.app import command
 from reduset.cli.cover import ROW, rows_of
 
 
@@ -29,8 +29,8 @@ class AuditCommand(o.Threaded, o.Writing):
     column: str | None = None
     seed: o.Seed = 0
 
-    def run(self) -> int:
-        """Run it; the exit code."""
+    def run(self) -> None:
+        """Run it."""
         import numpy as np
 
         from reduset import _archive, _validate
@@ -52,5 +52,4 @@ class AuditCommand(o.Threaded, o.Writing):
         with _archive.together():
             nearest = found.kept[found.assignments]
             targets.write_columns(self.output, {ROW: np.arange(len(nearest)), "assignment": nearest, "distance": found.distances})
-        messages.answer(self, found.describe().facts() | {"written": written}, str(found), *messages.ending([], written))
-        return DONE
+        messages.answer(self, found.describe(), written=written)

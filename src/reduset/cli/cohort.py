@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from reduset._describe import counted, percent
+from reduset._describe import Description, Row, counted, percent
 from reduset.cli import messages, targets
 from reduset.cli import options as o
-from reduset.cli.app import DONE, command
+from reduset.cli.app import command
 
 if TYPE_CHECKING:
     from reduset._types import ProgressLike
@@ -25,31 +23,32 @@ class CohortCommand(o.Reading, o.Seeded, o.Writing):
     """Map samples, one for each file or label: distances between samples, and a map on which similar samples are close.
 
     To compare groups of patients by the populations of their cells, use reduset study.
+
+    Parameters
+    ----------
+    output : Table of the distances: .csv, .tsv, .parquet or .feather.
+    group_column : For one long table: the column with the sample of each row.
+    groups : Table of two columns, sample and group, for the colours of the map.
+    bandwidth : A number in the columns' units (--scales), or a rule: {rules}. By default median, for kl iqr.
     """
 
     data: o.Data
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Table of the distances: .csv, .tsv, .parquet or .feather.")
-    ] = None
+    output: Path | None = None
     report: o.Report = None
-    group_column: Annotated[
-        str | None, typer.Option("--group-column", help="For one long table: the column with the sample of each row.")
-    ] = None
-    groups: Annotated[
-        Path | None, typer.Option("--groups", help="Table of two columns, sample and group, for the colours of the map.")
-    ] = None
+    group_column: str | None = None
+    groups: Path | None = None
     tol: float | None = None
     size: o.Size = None
     distance: str = "mmd"
     pieces: str | None = None
     layout: str = "isomap"
-    bandwidth: Annotated[str | None, typer.Option("--bandwidth", "-b", help=f"{o.BANDWIDTH} By default median, for kl iqr.")] = None
-    scales: o.Scales = None
-    whiten: o.Whiten = False
+    bandwidth: str | None = None
+    scales: str | None = None
+    whiten: bool = False
 
-    def run(self) -> int:
-        """Run it; the exit code."""
-        from reduset import _archive, io
+    def run(self) -> None:
+        """Run it."""
+        from reduset import _archive, io, report
 
         o.check_proportion(self.tol, "--tol")
         o.scales_of(self.scales, self.whiten, False)
@@ -73,30 +72,16 @@ class CohortCommand(o.Reading, o.Seeded, o.Writing):
                 title = next(title for title in ("sample", "sample name", "_sample") if title not in names)
                 io.write_rows(self.output, names, cohort.distances_, labels={title: names})
             if self.report is not None:
-                from reduset.report import write_cohort
-
                 sources = dict.fromkeys(source for table in tables.values() for source in table.sources)
                 about = messages.origin(list(sources), notes) | {"columns": list(columns)}
-                write_cohort(self.report, cohort, groups=labels, about=about)
-        facts = {
-            "samples": names,
-            "distances": cohort.distances_,
-            "errors": cohort.errors_,
-            "map": cohort.embedding_,
-            "scales": messages.scales_by_column(kernel, columns),
-            "notes": notes,
-            "written": written,
-        }
-        messages.answer(
-            self,
-            facts,
+                report.write_cohort(self.report, cohort, groups=labels, about=about)
+        distances = f"{self.distance}, up to {cohort.distances_.max():.4g}, {_precision(cohort)}"
+        facts = {"samples": names, "distances": cohort.distances_, "errors": cohort.errors_, "map": cohort.embedding_}
+        result = Description(
             f"Cohort: {counted(len(names), 'sample')}, {counted(sum(map(len, tables.values())), 'row')} in all",
-            f"  distances   {self.distance}, up to {cohort.distances_.max():.4g}, {_precision(cohort)}",
-            f"  kernel      {kernel!r}",
-            *messages.scales_line(kernel, columns),
-            *messages.ending(notes, written),
+            (Row("distances", distances, facts=facts), Row("kernel", repr(kernel))),
         )
-        return DONE
+        messages.answer(self, messages.with_scales(result, kernel, columns), notes, written)
 
     def _map(self, tables: dict[str, Table], shown: ProgressLike) -> CohortMap:
         """The map of all samples, with one kernel."""
@@ -115,13 +100,11 @@ class CohortCommand(o.Reading, o.Seeded, o.Writing):
             normalized=is_divergence,
         )
         cohort = CohortMap(
-            self.distance,
-            layout=self.layout,
+            **self.given("distance", "layout", "size", "tol", "pieces"),
             n_components=max(1, min(2, len(tables) - 1)),  # two samples lie on a line
             kernel=kernel,
             random_state=self.seed,
             progress=shown,
-            **o.given(size=self.size, tol=self.tol, pieces=self.pieces),
         )
         return cohort.fit({name: table.values for name, table in tables.items()})
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from reduset._describe import counted, percent
-from reduset._messages import printable
+from reduset._describe import Row, counted, percent
 from reduset.cli import messages, streaming, targets
 from reduset.cli import options as o
 from reduset.cli.app import DONE, NOT_REACHED, command
@@ -31,65 +30,48 @@ NOTED_DIFFERENCE = 0.05  # of the peak of a column's density
     "events.fcs --transform asinh:150 --tol 0.01 -o small.npz --report small.html",
     "reduset.compression:compress",
 )
-class CompressCommand(o.Reading, o.Seeded, o.Writing):
+class CompressCommand(o.ChannelReading, o.Seeded, o.Writing):
     """Approximate the density of the rows of files by weighted atoms or components, and report the error.
 
     The result is a model for other commands. For a smaller table, use reduset sketch.
+
+    Parameters
+    ----------
+    output : The model to write, such as small.npz.
+    bandwidth : A number in the columns' units (--scales), or a rule: {rules}. By default the resolution: the smallest bandwidth at
+        which the error of --size atoms (1,000) is at most --tol (0.05), there and at all larger ones.
+    group_column : Labels of groups. Each group has its own atoms and keeps its proportion exactly.
+    select : How atoms are chosen: {selectors}.
+    weights : {weightings}, or own (of the selector). simplex: the best non-negative weights, the default without --bandwidth. free:
+        the smallest error, possibly with negative weights, the default with --bandwidth.
+    refine : Move the atoms to lower the error.
+    verbose : Print bounds, the selection and timings as well.
+    stream : Read rows once, batch by batch, for files larger than the memory; needs --size.
+    checkpoint : With --stream: the file from which the same command resumes after an interrupt.
+    checkpoint_every : Seconds between checkpoints, by default 30.
     """
 
     data: o.Data
-    output: Annotated[Path, typer.Option("--output", "-o", help="The model to write, such as small.npz.")]
+    output: Path
     size: o.Size = None
     tol: float | None = None
     plateau: float | None = None
     max_size: int | None = None
     pieces: str = ATOMS
-    kernel: o.KernelName = "gaussian"
-    bandwidth: Annotated[
-        str | None,
-        typer.Option(
-            "--bandwidth",
-            "-b",
-            help=f"{o.BANDWIDTH} By default the resolution: the smallest bandwidth at which the error of --size atoms (1,000) is "
-            "at most --tol (0.05), there and at all larger ones.",
-        ),
-    ] = None
-    scales: o.Scales = None
-    columns: o.Columns = None
-    weight_column: o.Weight = None
-    group_column: Annotated[
-        str | None,
-        typer.Option("--group-column", help="Labels of groups. Each group has its own atoms and keeps its proportion exactly."),
-    ] = None
-    whiten: o.Whiten = False
-    transform: o.AutoTransform = None
-    scales_channels = True
-    compensate: o.Compensate = True
-    missing: o.Missing = "refuse"
-    key: o.Key = None
-    encode: o.Encode = None
-    select: Annotated[str, typer.Option("--select", help="How atoms are chosen: {selectors}.")] = "auto"
-    weights: Annotated[
-        str | None,
-        typer.Option(
-            "--weights",
-            help="{weightings}, or own (of the selector). simplex: the best non-negative weights, the default without --bandwidth. "
-            "free: the smallest error, possibly with negative weights, the default with --bandwidth.",
-        ),
-    ] = None
-    refine: Annotated[bool, typer.Option("--refine", help="Move the atoms to lower the error.")] = False
+    kernel: str = "gaussian"
+    bandwidth: str | None = None
+    scales: str | None = None
+    weight_column: str | None = None
+    group_column: str | None = None
+    whiten: bool = False
+    select: str = "auto"
+    weights: str | None = None
+    refine: bool = False
     report: o.Report = None
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Print bounds, the selection and timings as well.")] = False
-    stream: Annotated[
-        bool, typer.Option("--stream", help="Read rows once, batch by batch, for files larger than the memory; needs --size.")
-    ] = False
-    checkpoint: Annotated[
-        Path | None,
-        typer.Option("--checkpoint", help="With --stream: the file from which the same command resumes after an interrupt."),
-    ] = None
-    checkpoint_every: Annotated[
-        float | None, typer.Option("--checkpoint-every", min=0.0, help="Seconds between checkpoints, by default 30.")
-    ] = None
+    verbose: bool = False
+    stream: bool = False
+    checkpoint: Path | None = None
+    checkpoint_every: Annotated[float | None, typer.Option("--checkpoint-every", min=0.0)] = None
 
     @property
     def searches(self) -> bool:
@@ -127,8 +109,8 @@ class CompressCommand(o.Reading, o.Seeded, o.Writing):
         if group is not None and group in (o.names_of(self.columns) or ()):
             raise ValueError(f"--group-column {group} is a label, and cannot be one of --columns; omit it from one of them")
         if not self.stream:
-            for name in o.given(checkpoint=self.checkpoint, checkpoint_every=self.checkpoint_every):
-                raise ValueError(f"--{name.replace('_', '-')} needs --stream, which reads batch by batch; add --stream, or omit it")
+            for option in self.changed("checkpoint", "checkpoint_every"):
+                raise ValueError(f"{option} needs --stream, which reads batch by batch; add --stream, or omit it")
 
     def _check_pieces(self) -> None:
         """Raise an error for options that --pieces does not support."""
@@ -139,10 +121,8 @@ class CompressCommand(o.Reading, o.Seeded, o.Writing):
             return
         if self.stream:
             raise ValueError(f"--pieces {self.pieces} needs all rows at once, and --stream reads each once; omit one of the two")
-        fitted = {"--select": self.select != "auto", "--refine": self.refine, "--plateau": self.plateau is not None}
-        for name, is_given in (fitted | {"--group-column": self.group_column is not None}).items():
-            if is_given:
-                raise ValueError(f"{name} is for atoms, components are fitted to all rows at once; omit it, or use --pieces atoms")
+        for option in self.changed("select", "refine", "plateau", "group_column"):
+            raise ValueError(f"{option} is for atoms, components are fitted to all rows at once; omit it, or use --pieces atoms")
 
     def run(self) -> int:
         """Run it; the exit code."""
@@ -191,7 +171,7 @@ def _compressed(request: CompressCommand, table: Table) -> Compression:
 
     scales = o.scales_of(request.scales, request.whiten, table.in_one_unit)
     covariance = o.covariance_of(table.values, table.weights) if request.whiten else None
-    goals = o.given(size=request.size, tol=request.tol, plateau=request.plateau)
+    goals = request.given("size", "tol", "plateau")
     if not goals and not (request.searches and request.max_size is None):
         goals = {"tol": TOL if request.searches else DEFAULT_TOL}
     with messages.progress(request.silent) as shown, quietly():
@@ -199,12 +179,8 @@ def _compressed(request: CompressCommand, table: Table) -> Compression:
             table.values,
             kernel=o.kernel_of(request.kernel, o.number_or_rule(request.bandwidth), covariance, scales),
             sample_weight=table.weights,
-            **goals,
-            max_size=request.max_size,
-            pieces=request.pieces,
-            select=request.select,
+            **goals | request.given("max_size", "pieces", "select", "refine"),
             groups=table.groups,
-            refine=request.refine,
             weights=request.weighting,
             rng=request.seed,
             progress=shown,
@@ -225,7 +201,7 @@ def write(
 
     ``rows`` are the rows of the table, or a sample of them. ``make`` makes the model from a description of its origin.
     """
-    from reduset import _archive
+    from reduset import _archive, report
 
     transform = applied_transform(request.reading()["transform"], table.columns, table.scales)
     reading = {"transform": transform, "compensate": request.compensate, "encode": table.encoding or None}
@@ -233,12 +209,8 @@ def write(
     with _archive.together():
         model.save(request.output)
         if request.report is not None:
-            from reduset.report import write_compression
-
-            write_compression(request.report, model)
-    from reduset.report import oversmoothing_note
-
-    oversmoothed = oversmoothing_note(model)
+            report.write_compression(request.report, model)
+    oversmoothed = report.oversmoothing_note(model)
     if oversmoothed:
         return [*notes, oversmoothed]
     return [*notes, *(messages.dominated_columns(rows, table.columns) if getattr(model.mean.kernel, "is_isotropic", True) else [])]
@@ -264,31 +236,25 @@ def above_random_rows(request: CompressCommand, small: Compression) -> list[str]
     comparison = above_random_rows(small)
     if comparison is None:
         return []
-    given = {"--select": request.select != "auto", "--weights": request.weights is not None, "--refine": request.refine}
-    options = " and ".join(name for name, changed in given.items() if changed)
-    better = f"omit {options}" if options else "raise --size or --bandwidth"
+    changed = request.changed("select", "weights", "refine")
+    better = f"omit {' and '.join(changed)}" if changed else "raise --size or --bandwidth"
     return [f"{comparison}; {better}, or use reduset sketch --size {small.size} for real rows with weights"]
 
 
 def tell(request: CompressCommand, small: Compression, columns: Sequence[str], notes: list[str], **more: Any) -> None:
     """Print one JSON object or a few lines."""
-    kernel, written = small.mean.kernel, [request.output, *([] if request.report is None else [request.report])]
-    facts = small.describe().facts() | {"columns": columns, "scales": messages.scales_by_column(kernel, columns)}
-    facts |= {"notes": notes, "written": written} | more
+    proportions = "" if small.groups is None else f"{request.group_column}: {_proportions(small)}"
+    groups = Row("groups", proportions, facts={"columns": columns})
     details = small.details().splitlines() if request.verbose else []
-    lines = [*messages.scales_line(kernel, columns), *_groups_line(request, small), *messages.ending(notes, written), *details]
-    messages.answer(request, facts, str(small), *lines)
+    result = messages.with_scales(small.describe(), small.mean.kernel, columns, groups)
+    text = result if request.json or not details else "\n".join([str(result), *details])
+    messages.answer(request, text, notes, [path for path in (request.output, request.report) if path is not None], **more)
 
 
-def _groups_line(request: CompressCommand, small: Compression) -> list[str]:
+def _proportions(small: Compression) -> str:
     """The proportions of the groups, the largest first."""
-    if small.groups is None:
-        return []
+    labels = small.groups.astype(str)  # type: ignore[union-attr]
     proportions: dict[str, float] = small.describe().facts()["shares"]
     ranked = sorted(proportions, key=lambda name: -proportions[name])
-    texts = [
-        f"{name} {percent(proportions[name])} ({int((small.groups.astype(str) == name).sum()):,} atoms)"
-        for name in ranked[:LISTED_GROUPS]
-    ]
-    more = f", and {len(ranked) - LISTED_GROUPS} more" if len(ranked) > LISTED_GROUPS else ""
-    return [printable(f"  groups      {request.group_column}: {', '.join(texts)}{more}")]
+    texts = [f"{name} {percent(proportions[name])} ({int((labels == name).sum()):,} atoms)" for name in ranked[:LISTED_GROUPS]]
+    return ", ".join(texts) + (f", and {len(ranked) - LISTED_GROUPS} more" if len(ranked) > LISTED_GROUPS else "")

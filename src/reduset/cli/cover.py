@@ -9,7 +9,7 @@ import typer
 
 from reduset.cli import messages, targets
 from reduset.cli import options as o
-from reduset.cli.app import DONE, command
+from reduset.cli.app import command
 
 ROW = "row"
 
@@ -45,8 +45,8 @@ class CoverCommand(o.Threaded, o.Writing):
     ] = None
     column: str | None = None
 
-    def run(self) -> int:
-        """Run it; the exit code."""
+    def run(self) -> None:
+        """Run it."""
         import numpy as np
 
         from reduset import _archive, _validate
@@ -76,9 +76,7 @@ class CoverCommand(o.Threaded, o.Writing):
             if self.assignments is not None:
                 rows, nearest = np.arange(len(chosen.assignments)), kept[chosen.assignments]
                 targets.write_columns(self.assignments, {ROW: rows, "assignment": nearest, "distance": chosen.assignment_distances})
-        facts = chosen.describe().facts() | {"groups": len(chosen.groups()), "written": written}
-        messages.answer(self, facts, str(chosen), *messages.ending([], written))
-        return DONE
+        messages.answer(self, chosen.describe(), written=written, groups=len(chosen.groups()))
 
     def _priorities(self) -> Any:
         """An order by name, or the numbers of a file."""

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
-
-import typer
+from typing import Any
 
 from reduset.cli import messages
 from reduset.cli import options as o
-from reduset.cli.app import DONE, command
+from reduset.cli.app import command
 
 SIZE = 1000
 COLUMNS = ("across", "red", "green", "blue", "down")  # the report begins with the first two
@@ -28,13 +26,19 @@ FILES = ("photograph.jpg", "pixels.parquet", "small.npz", "small.html", "segment
 
 @command("--folder out")
 class DemoCommand(o.Writing):
-    """Sketch and compress the 273,280 pixels of a photograph, cut it into segments, and write the reports."""
+    """Sketch and compress the 273,280 pixels of a photograph, cut it into segments, and write the reports.
 
-    folder: Annotated[Path, typer.Option("--folder", help="The folder of the files. It is created if necessary.")] = Path("out")
-    crop: Annotated[bool, typer.Option("--crop", help="Use a part of the photograph, which is faster.")] = False
+    Parameters
+    ----------
+    folder : The folder of the files. It is created if necessary.
+    crop : Use a part of the photograph, which is faster.
+    """
 
-    def run(self) -> int:
-        """Run it; the exit code."""
+    folder: Path = Path("out")
+    crop: bool = False
+
+    def run(self) -> None:
+        """Run it."""
         from sklearn.datasets import load_sample_image
 
         from reduset import _archive, io
@@ -74,15 +78,10 @@ class DemoCommand(o.Writing):
             write_compression(page, made)
             io.write_image(segments_image, segments.image)
             write_segmentation(segments_page, image, segments, about=about)
-        facts = {
-            "n": small.n_samples,
-            "size": small.size,
-            "sketch": {"size": rows.size, "radius": rows.radius, "relative_error": rows.error},
-            "relative_error": small.certificate.relative_error,
-            "resolution": small.resolution,
+        results: dict[str, Any] = {
+            "sketch": rows.describe().facts(),
+            "compression": small.describe().facts(),
             "segments": segments.count,
-            "written": written,
         }
-        text = f"{rows}\n\n{small}\n\n{segments}\n\nWritten to {self.folder}: {', '.join(FILES)}"
-        messages.answer(self, facts, text, f"Open {page} and {segments_page} in a browser.")
-        return DONE
+        text = f"{rows}\n\n{small}\n\n{segments}\n\nOpen {page} and {segments_page} in a browser."
+        messages.answer(self, text, written=written, segments=segments.count, **results)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
+from reduset._describe import Description, Row
 from reduset.cli import messages
 from reduset.cli import options as o
-from reduset.cli.app import DONE, command
+from reduset.cli.app import command
 
 if TYPE_CHECKING:
     from reduset.kernels import Kernel
@@ -21,8 +20,6 @@ if TYPE_CHECKING:
 # Bakirov 2003). Under the null hypothesis the squared distance of two large samples, divided by its mean, is such a sum.
 QUANTILE_RATIO = 1.96
 
-Sample = Annotated[Path, typer.Argument(help="A model, or a file of rows.")]
-
 
 @command("before.npz after.npz")
 class DistanceCommand(o.Reading, o.Threaded, o.Answering):
@@ -30,16 +27,20 @@ class DistanceCommand(o.Reading, o.Threaded, o.Answering):
 
     A model has its own kernel, columns and transform. Two models, of atoms or of components, must have the same kernel. For two
     files of rows, options set these.
+
+    Parameters
+    ----------
+    a, b : A model, or a file of rows.
     """
 
-    a: Sample
-    b: Sample
-    kernel: o.KernelName = "gaussian"
-    bandwidth: o.Bandwidth = "median"
-    scales: o.Scales = None
+    a: Path
+    b: Path
+    kernel: str = "gaussian"
+    bandwidth: str = "median"
+    scales: str | None = None
 
-    def run(self) -> int:
-        """Run it; the exit code."""
+    def run(self) -> None:
+        """Run it."""
         loaded = [_model(path) for path in (self.a, self.b)]
         models = [model for model in loaded if model is not None]
         if models and self.scales is not None:
@@ -55,28 +56,22 @@ class DistanceCommand(o.Reading, o.Threaded, o.Answering):
         threshold = QUANTILE_RATIO * expected + uncertainty
         verdict = "significant at level 0.05" if distance > threshold else "not significant at level 0.05"
         added = f", of which {uncertainty:.2g} for the error of the models" if uncertainty else ""
-        lines = [
+        same = (
+            f"two samples of one distribution, of {rows[0]:,.0f} and {rows[1]:,.0f} rows: {expected:.2g} on average, "
+            f"95 % below {threshold:.2g}{added}"
+        )
+        result = Description(
             f"Distance: {distance:.6g}, {verdict}",
-            f"  same        two samples of one distribution, of {rows[0]:,.0f} and {rows[1]:,.0f} rows: {expected:.2g} on average, "
-            f"95 % below {threshold:.2g}{added}",
-            f"  norms       {norms[0]:.4g} and {norms[1]:.4g}",
-            f"  kernel      {kernel!r}",
-            *messages.ending(notes, []),
-        ]
+            (
+                Row("", facts={"distance": distance, "uncertainty": uncertainty, "rows": rows}),
+                Row("same", same, facts={"by_chance": expected, "by_chance_95": threshold}),
+                Row("norms", f"{norms[0]:.4g} and {norms[1]:.4g}", facts={"norms": norms}),
+                Row("kernel", repr(kernel), facts={"kernel": kernel.to_dict()}),
+            ),
+        )
         if models and distance <= uncertainty:
-            lines.append("  note        the distance is below the error of the models; compress with a smaller --tol")
-        facts = {
-            "distance": distance,
-            "uncertainty": uncertainty,
-            "by_chance": expected,
-            "by_chance_95": threshold,
-            "rows": rows,
-            "norms": norms,
-            "kernel": kernel.to_dict(),
-            "notes": notes,
-        }
-        messages.answer(self, facts, *lines)
-        return DONE
+            notes.append("the distance is below the error of the models; compress with a smaller --tol")
+        messages.answer(self, result, notes)
 
     def _means(self, loaded: list[Model | None]) -> tuple[list[SmallMean], list[str]]:
         """The means of both samples, rows with the kernel of a model if there is one, and notes on the rows."""

@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Protocol
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from reduset.cli import messages, targets
 from reduset.cli import options as o
@@ -28,53 +26,50 @@ SETTINGS = ("transform", "compensate", "encode")  # of reading, that a reference
 ARRAYS = (".npy", ".npz")
 WAY_OUT = "give rows, a model of `reduset compress`, or a reference that `reduset drift … -o reference.npz` kept"
 
-ReferenceFile = Annotated[
-    Path, typer.Argument(help="A file of rows, a model of `reduset compress`, or a reference that was kept with -o.")
-]
-Scales = Annotated[
-    str | None,
-    typer.Option(
-        "--scales",
-        help="Scales of columns: robust (interquartile ranges, the default), standard (standard deviations) or none.",
-    ),
-]
-Fail = Annotated[bool, typer.Option("--fail", help="Exit with code 4 if drift is detected, for scripts.")]
+
+@dataclass(kw_only=True)
+class Referring(o.Reading, o.Seeded, o.Writing):
+    """A command with a reference.
+
+    Parameters
+    ----------
+    reference : A file of rows, a model of `reduset compress`, or a reference that was kept with -o.
+    fail : Exit with code 4 if drift is detected, for scripts.
+    scales : Scales of columns: robust (interquartile ranges, the default), standard (standard deviations) or none.
+    """
+
+    reference: Path
+    fail: bool = False
+    scales: str | None = None
 
 
 @command("before.parquet today.parquet --report drift.html --fail", "reduset.drift:DriftTest")
-class DriftCommand(o.Reading, o.Seeded, o.Writing):
+class DriftCommand(Referring):
     """Test whether new rows have the distribution of a reference, with regions and columns that changed.
 
     Columns are matched by name. To test against a reference often, keep it once with -o and use the file instead of its rows.
+
+    Parameters
+    ----------
+    today : Files of rows ({formats}), or folders of them, read one after the other.
+    alpha : The significance level, by default 0.05 or that of the reference.
+    output : The reference to keep: reference.npz, a few MB at most.
+    no_rows : Write no row of the reference with -o, only statistics of at least ten rows each. It is not anonymous.
+    statistic : A statistic of the test: {statistics}; by default all. May be repeated.
     """
 
-    reference: ReferenceFile
+    reference: Path
     today: o.Data
-    alpha: Annotated[
-        float | None, typer.Option("--alpha", help="The significance level, by default 0.05 or that of the reference.")
-    ] = None
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="The reference to keep: reference.npz, a few MB at most.")
-    ] = None
+    alpha: float | None = None
+    output: Path | None = None
     report: o.Report = None
-    fail: Fail = False
-    scales: Scales = None
-    no_rows: Annotated[
-        bool,
-        typer.Option(
-            "--no-rows",
-            help="Write no row of the reference with -o, only statistics of at least ten rows each. It is not anonymous.",
-        ),
-    ] = False
-    statistic: Annotated[
-        list[str] | None,
-        typer.Option("--statistic", help="A statistic of the test: {statistics}; by default all. May be repeated."),
-    ] = None
-    weight_column: o.Weight = None
+    no_rows: bool = False
+    statistic: list[str] | None = None
+    weight_column: str | None = None
 
     def run(self) -> int:
         """Run it; the exit code."""
-        from reduset import _archive, _validate, io
+        from reduset import _archive, _validate, io, report
         from reduset.drift import STATISTICS
 
         for name in self.statistic or ():
@@ -93,33 +88,14 @@ class DriftCommand(o.Reading, o.Seeded, o.Writing):
             if self.statistic:
                 known.test.set_params(statistics=list(self.statistic))
             result = known.test.test(known.rows(table), sample_weight=table.weights)
-            description = result.describe()
         notes = [*(f"{self.reference}: {text}" for text in known.notes if text not in table.notes), *table.notes]
         with _archive.together():
             if self.output is not None:
                 known.test.save(self.output, known.about)
             if self.report is not None:
-                from reduset.report import write_drift
-
-                write_drift(self.report, result, about=messages.origin([str(self.reference), *table.sources], notes))
-        facts = description.facts() | {"notes": notes, "written": written}
-        messages.answer(self, facts, str(description), *messages.ending(notes, written))
+                report.write_drift(self.report, result, about=messages.origin([str(self.reference), *table.sources], notes))
+        messages.answer(self, result.describe(), notes, written)
         return DRIFT if self.fail and result.drift else DONE
-
-
-class ReferenceOptions(Protocol):
-    """The options that make a reference."""
-
-    reference: Path
-    scales: str | None
-    seed: int
-    columns: list[str] | None
-    transform: list[str] | None
-    encode: list[str] | None
-
-    def reading(self) -> dict[str, Any]:
-        """The arguments of `reduset.io.read`."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -151,7 +127,7 @@ class Reference:
         return self.reading if not known.named or _are_arrays(paths) else self.reading | {"columns": list(known.names)}
 
 
-def reference_of(options: ReferenceOptions, alpha: float | None = None, no_rows: bool = False) -> Reference:
+def reference_of(options: Referring, alpha: float | None = None, no_rows: bool = False) -> Reference:
     """The reference of the options: loaded, or made from a model or from rows."""
     from reduset import _archive, io
     from reduset.drift import DriftTest
@@ -164,13 +140,12 @@ def reference_of(options: ReferenceOptions, alpha: float | None = None, no_rows:
     if kind is not None and kind.startswith(KEPT):
         test = DriftTest.load(path)
         about = dict(test.about_)
-        made = {"scales": options.scales is not None, "no-rows": no_rows}
-        _check_free(options, [name for name, is_given in made.items() if is_given], bool(about))
+        _check_free(options, "scales", *(["no_rows"] if no_rows else []), *(FIXED if about else []))
         reading |= {name: about[name] for name in SETTINGS if name in about}
         return Reference(test if alpha is None else test.set_params(alpha=alpha), reading, about, True)
     if kind == "reduset.Model":
         model = Model.load(path)
-        _check_free(options, ("scales",) if options.scales else ())
+        _check_free(options, "scales", *FIXED)
         reading |= o.reading_of(model)
         test = _test(options, "robust", alpha, no_rows).fit(model)
         return Reference(test, reading, messages.origin([str(path)], []) | _settings(reading), False)
@@ -184,18 +159,19 @@ def reference_of(options: ReferenceOptions, alpha: float | None = None, no_rows:
     return Reference(test, reading, messages.origin(table.sources, table.notes) | _settings(reading), False, tuple(table.notes))
 
 
-def _test(options: ReferenceOptions, scales: Any, alpha: float | None, no_rows: bool) -> DriftTest:
+def _test(options: Referring, scales: Any, alpha: float | None, no_rows: bool) -> DriftTest:
     from reduset.drift import DriftTest
 
     if isinstance(scales, list):
         raise ValueError(f"--scales must be robust, standard or none, got {options.scales}; divide the columns before")
-    return DriftTest(scales=scales, keep_rows=not no_rows, random_state=options.seed, **o.given(alpha=alpha))
+    level: dict[str, Any] = {} if alpha is None else {"alpha": alpha}
+    return DriftTest(scales=scales, keep_rows=not no_rows, random_state=options.seed, **level)
 
 
-def _check_free(options: ReferenceOptions, made: Sequence[str] = (), known: bool = True) -> None:
+def _check_free(options: Referring, *names: str) -> None:
     """Raise an error for options that the reference determines. Rows read in another way would appear as drift."""
-    for name in [*made, *(name for name in FIXED if known and getattr(options, name))]:
-        raise ValueError(f"--{name} is determined by {options.reference}; omit it, or give the rows of the reference")
+    for option in options.changed(*names):
+        raise ValueError(f"{option} is determined by {options.reference}; omit it, or give the rows of the reference")
 
 
 def _settings(reading: dict[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from reduset._describe import significant
+from reduset._describe import WIDTH, Description, Row, significant
 from reduset._messages import printable
 from reduset.cli.options import Answering
 
@@ -87,18 +87,17 @@ def as_options(text: str) -> str:
     return re.sub(r"\b(clean|missing|pieces)='([\w-]+)'", r"--\1 \2", text)
 
 
-def answer(request: Answering, facts: Mapping[str, Any], *lines: str) -> None:
-    """Print the result: one JSON object with --json, lines otherwise."""
+def answer(
+    request: Answering, result: Description | str, notes: Sequence[str] = (), written: Sequence[Path] = (), **facts: Any
+) -> None:
+    """Print a result with its notes and the files that were written: one JSON object with --json, lines otherwise."""
     if request.json:
-        print(as_json(facts))
+        known = result.facts() if isinstance(result, Description) else {}
+        print(as_json(known | facts | {"notes": notes, "written": written}))
     elif not request.quiet:
-        print(*(printable(text, lines=True) for text in lines), sep="\n")
-
-
-def ending(notes: Sequence[str], written: Sequence[Path]) -> list[str]:
-    """The last lines: notes, and the files that were written."""
-    files = [f"  written     {printable(', '.join(map(str, written)))}"] if written else []
-    return [*(f"  note        {printable(text)}" for text in notes), *files]
+        rows = [*(("note", text) for text in notes), *([("written", ", ".join(map(str, written)))] if written else [])]
+        lines = [printable(f"  {label:<{WIDTH}}{text}") for label, text in rows]
+        print(printable(str(result), lines=True), *lines, sep="\n")
 
 
 def note(text: str, quiet: bool = False) -> None:
@@ -146,19 +145,13 @@ def origin(sources: Sequence[str], notes: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def scales_by_column(kernel: Any, columns: Sequence[str]) -> dict[str, float] | None:
-    """The scale of each column; None without scales."""
-    scales = getattr(kernel, "units", None)
-    return None if scales is None else dict(zip(columns, scales.tolist(), strict=True))
-
-
-def scales_line(kernel: Any, columns: Sequence[str]) -> list[str]:
-    """The scales of the first columns as a line; none without scales."""
-    scales = scales_by_column(kernel, columns)
-    if scales is None:
-        return []
-    texts = [f"{name} / {significant(scale)}" for name, scale in list(scales.items())[:LISTED_UNITS]]
-    return [printable(f"  scales      {', '.join(texts)}{', …' if len(columns) > LISTED_UNITS else ''}")]
+def with_scales(result: Description, kernel: Any, columns: Sequence[str], *rows: Row) -> Description:
+    """The description with the scales of the first columns, and further rows."""
+    units = getattr(kernel, "units", None)
+    scales = None if units is None else dict(zip(columns, units.tolist(), strict=True))
+    texts = [f"{name} / {significant(scale)}" for name, scale in list((scales or {}).items())[:LISTED_UNITS]]
+    text = ", ".join(texts) + ", …" * (len(texts) < len(scales or ()))
+    return Description(result.title, (*result.rows, Row("scales", text, facts={"scales": scales}), *rows))
 
 
 def dominated_columns(values: Any, columns: Sequence[str]) -> list[str]:

@@ -3,37 +3,32 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from reduset._messages import printable
+from reduset._describe import Row
 from reduset.cli import messages, targets
 from reduset.cli import options as o
-from reduset.cli.app import DONE, command
+from reduset.cli.app import command
 
 
 @command("small.npz")
 class InfoCommand(o.Answering):
     """Print the size, the error and the origin of a model."""
 
-    model: o.ModelFile
+    model: Path
 
-    def run(self) -> int:
-        """Run it; the exit code."""
+    def run(self) -> None:
+        """Run it."""
         from reduset.model import Model
 
         model = Model.load(self.model)
-        kernel, about = model.mean.kernel, model.about
-        lines = [f"  {name.rstrip('s'):<12}{printable(text)}" for name in ("sources", "notes") for text in about.get(name, ())]
-        for label, name in (("transform", "transform"), ("command", "command")):
-            if about.get(name):
-                lines.append(f"  {label:<12}{printable(about[name])}")
-        if about.get("versions"):
-            lines.append("  versions    " + ", ".join(printable(f"{name} {number}") for name, number in about["versions"].items()))
-        facts = model.describe().facts() | {"scales": messages.scales_by_column(kernel, model.columns)}
-        messages.answer(self, facts, str(model), *messages.scales_line(kernel, model.columns), *lines)
-        return DONE
+        about, versions = model.about, model.about.get("versions", {})
+        texts = {
+            **{name[:-1]: about.get(name, []) for name in ("sources", "notes")},
+            **{name: str(about.get(name) or "") for name in ("transform", "command")},
+            "versions": ", ".join(f"{name} {number}" for name, number in versions.items()),
+        }
+        rows = (Row(label, text) for label, text in texts.items())
+        messages.answer(self, messages.with_scales(model.describe(), model.mean.kernel, model.columns, *rows))
 
 
 @command("small.npz new.parquet -o scores.parquet")
@@ -41,19 +36,23 @@ class EvaluateCommand(o.Threaded, o.Writing):
     """Evaluate a model at every row, with the columns and the transform that it was made with.
 
     The column `value` is f. If f is a multiple of a density, the column `log_density` is the logarithm of this density.
+
+    Parameters
+    ----------
+    output : Table of the values: .parquet, .feather, .csv or .tsv.
+    compensate : Spillover of FCS files; by default as for the model.
+    key : The array of an .npz; X, obs or obsm/NAME of an .h5ad.
     """
 
-    model: o.ModelFile
+    model: Path
     data: o.Data
-    output: Annotated[Path, typer.Option("--output", "-o", help="Table of the values: .parquet, .feather, .csv or .tsv.")]
-    compensate: Annotated[
-        bool | None, typer.Option("--compensate/--no-compensate", help="Spillover of FCS files; by default as for the model.")
-    ] = None
-    missing: o.Missing = "refuse"
-    key: o.Key = None
+    output: Path
+    compensate: bool | None = None
+    missing: str = "refuse"
+    key: str | None = None
 
-    def run(self) -> int:
-        """Run it; the exit code."""
+    def run(self) -> None:
+        """Run it."""
         import numpy as np
 
         from reduset import io
@@ -62,7 +61,7 @@ class EvaluateCommand(o.Threaded, o.Writing):
 
         targets.check(self.output, targets.rows(), self.data)
         model = Model.load(self.model)
-        mean, reading = model.mean, o.reading_of(model) | o.given(compensate=self.compensate)
+        mean, reading = model.mean, o.reading_of(model) | self.given("compensate")
         parts, dropped = [], 0
         for path in self.data:
             for batch in io.batches(path, missing=self.missing, key=self.key, **reading):
@@ -74,30 +73,29 @@ class EvaluateCommand(o.Threaded, o.Writing):
         values = np.concatenate(parts)
         names = ("value", "log_density")[: values.shape[1]]
         io.write_rows(self.output, names, values)
-        facts = {"rows": len(values), "dropped": dropped, "columns": names, "written": self.output}
-        line = f"{len(values):,} rows evaluated by {model.size:,} {model.piece}s, written to {self.output}"
-        messages.answer(self, facts, line)
-        if dropped:
-            messages.note(f"note: {dropped:,} rows with missing values have no value in {self.output}", self.quiet)
-        return DONE
+        notes = [f"{dropped:,} rows with missing values have no value in {self.output}"] if dropped else []
+        facts = {"rows": len(values), "dropped": dropped, "columns": names}
+        messages.answer(self, f"{len(values):,} rows evaluated by {model.size:,} {model.piece}s", notes, [self.output], **facts)
 
 
 @command("small.npz -o small.html")
 class ReportCommand(o.Writing):
-    """Write the report of a model: one HTML file that opens offline."""
+    """Write the report of a model: one HTML file that opens offline.
 
-    model: o.ModelFile
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="The HTML file, by default next to the model with its name.")
-    ] = None
+    Parameters
+    ----------
+    output : The HTML file, by default next to the model with its name.
+    """
 
-    def run(self) -> int:
-        """Run it; the exit code."""
+    model: Path
+    output: Path | None = None
+
+    def run(self) -> None:
+        """Run it."""
         from reduset.model import Model
         from reduset.report import write_compression
 
         target = self.model.with_suffix(".html") if self.output is None else self.output
         targets.check(target, targets.HTML)
         write_compression(target, Model.load(self.model))
-        messages.answer(self, {"written": [target]}, *messages.ending([], [target]))
-        return DONE
+        messages.answer(self, f"Report of {self.model}", written=[target])

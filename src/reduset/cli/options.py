@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,53 +16,46 @@ if TYPE_CHECKING:
     from reduset.kernels import RadialKernel
     from reduset.model import Model
 
-Data = Annotated[list[Path], typer.Argument(help="Files of rows ({formats}), or folders of them, read one after the other.")]
-ModelFile = Annotated[Path, typer.Argument(help="A model of `reduset compress`.")]
-Columns = Annotated[
-    list[str] | None, typer.Option("--columns", "-c", help="Columns to use, separated by commas; by default all numeric ones.")
-]
-Weight = Annotated[str | None, typer.Option("--weight-column", help="The column of the weights of rows.")]
-TRANSFORM = "asinh:150 (arcsinh of x/150), logicle, log or none, for all columns; NAME=asinh:5 for one."
-Transform = Annotated[list[str] | None, typer.Option("--transform", help=TRANSFORM)]
-AutoTransform = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--transform",
-        help=f"{TRANSFORM} By default channels of FCS files are transformed: logicle for fluorescence, asinh:5 for mass cytometry.",
-    ),
-]
-Compensate = Annotated[bool, typer.Option("--compensate/--no-compensate", help="Apply the spillover matrix of FCS files.")]
-Missing = Annotated[str, typer.Option("--missing", help="Rows with missing values: refuse raises an error, drop omits the rows.")]
-Key = Annotated[str | None, typer.Option("--key", help="The array of an .npz; X, obs or obsm/NAME of an .h5ad.")]
-WAYS = "NAME=onehot (0/1 columns), NAME=ordinal:low:mid:high, NAME=days (since 1970), separated by commas."
-Encode = Annotated[list[str] | None, typer.Option("--encode", help=f"Text, categories and dates as numbers: auto, or {WAYS}")]
-KernelName = Annotated[str, typer.Option("--kernel", help="{kernels}.")]
-BANDWIDTH = "A number in the columns' units (--scales), or a rule: {rules}."
-Bandwidth = Annotated[str, typer.Option("--bandwidth", "-b", help=BANDWIDTH)]
-Scales = Annotated[
-    str | None,
-    typer.Option(
-        "--scales",
-        help="Scales by which columns are divided: robust (interquartile ranges), standard (standard deviations), none, or numbers "
-        "separated by commas. By default robust; none for images, for transformed channels of FCS files, and with --whiten.",
-    ),
-]
-Whiten = Annotated[bool, typer.Option("--whiten", help="Measure Mahalanobis distances, by the covariance of the rows.")]
-Size = Annotated[int | None, typer.Option("--size", "-m")]
-Report = Annotated[Path | None, typer.Option("--report", help="The report to write, one HTML file.")]
-Seed = Annotated[int, typer.Option("--seed", help="Seed of the random numbers; the same seed gives the same result.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
-Threads = Annotated[
-    int | None, typer.Option("--threads", min=1, help="Number of threads, by default all cores. Results are the same.")
-]
+Data = list[Path]
+Report = Path | None
+Size = int | None
+Seed = int
+
+
+class Common:
+    """Options with one meaning in several commands.
+
+    Parameters
+    ----------
+    data : Files of rows ({formats}), or folders of them, read one after the other.
+    model : A model of `reduset compress`.
+    compensate : Apply the spillover matrix of FCS files.
+    missing : Rows with missing values: refuse raises an error, drop omits the rows.
+    report : The report to write, one HTML file.
+    weight_column : The column of the weights of rows.
+    kernel : {kernels}.
+    bandwidth : A number in the columns' units (--scales), or a rule: {rules}.
+    scales : Scales by which columns are divided: robust (interquartile ranges), standard (standard deviations), none, or numbers
+        separated by commas. By default robust; none for images, for transformed channels of FCS files, and with --whiten.
+    whiten : Measure Mahalanobis distances, by the covariance of the rows.
+    """
+
+
+def option_of(name: str, default: Any = None) -> str:
+    """A field as an option is written."""
+    return f"--{'no-' if default is True else ''}{name.replace('_', '-')}"
 
 
 @dataclass(kw_only=True)
 class Answering:
-    """The option of a command that prints a few lines or one JSON object."""
+    """A command that prints a few lines or one JSON object.
 
-    json: Json = False
+    Parameters
+    ----------
+    json : Print one JSON object.
+    """
+
+    json: bool = False
     quiet = False
 
     @property
@@ -70,39 +63,72 @@ class Answering:
         """Whether nothing is printed before the end."""
         return self.json or self.quiet
 
+    def given(self, *names: str) -> dict[str, Any]:
+        """Those of some options that have a value, by name."""
+        return {name: value for name in names if (value := getattr(self, name)) is not None}
+
+    def changed(self, *names: str) -> list[str]:
+        """Those of some options that differ from their defaults, as they are written."""
+        defaults = {field.name: field.default for field in fields(self)}
+        return [option_of(name, defaults[name]) for name in names if getattr(self, name) != defaults[name]]
+
 
 @dataclass(kw_only=True)
 class Writing(Answering):
-    """Options of a command that writes files."""
+    """A command that writes files.
 
-    json: Json = False
-    quiet: Quiet = False
+    Parameters
+    ----------
+    quiet : Print errors only.
+    """
+
+    json: bool = False
+    quiet: bool = False
 
 
 @dataclass(kw_only=True)
 class Threaded:
-    """The option of a command that computes."""
+    """A command that computes.
 
-    threads: Threads = None
+    Parameters
+    ----------
+    threads : Number of threads, by default all cores. Results are the same.
+    """
+
+    threads: Annotated[int | None, typer.Option("--threads", min=1)] = None
 
 
 @dataclass(kw_only=True)
 class Seeded(Threaded):
-    """Options of a command with random numbers."""
+    """A command with random numbers.
+
+    Parameters
+    ----------
+    seed : Seed of the random numbers; the same seed gives the same result.
+    """
 
     seed: Seed = 0
 
 
 @dataclass(kw_only=True)
 class Reading:
-    """Options of a command that reads files of rows."""
+    """A command that reads files of rows.
 
-    columns: Columns = None
-    transform: Transform = None
-    compensate: Compensate = True
-    missing: Missing = "refuse"
-    key: Key = None
-    encode: Encode = None
+    Parameters
+    ----------
+    columns : Columns to use, separated by commas; by default all numeric ones.
+    transform : asinh:150 (arcsinh of x/150), logicle, log or none, for all columns; NAME=asinh:5 for one.
+    key : The array of an .npz; X, obs or obsm/NAME of an .h5ad.
+    encode : Text, categories and dates as numbers: auto, or NAME=onehot (0/1 columns), NAME=ordinal:low:mid:high, NAME=days (since
+        1970), separated by commas.
+    """
+
+    columns: list[str] | None = None
+    transform: list[str] | None = None
+    compensate: bool = True
+    missing: str = "refuse"
+    key: str | None = None
+    encode: list[str] | None = None
     scales_channels = False  # whether channels of FCS files are transformed by default
 
     def reading(self) -> dict[str, Any]:
@@ -120,17 +146,25 @@ class Reading:
         }
 
 
+@dataclass(kw_only=True)
+class ChannelReading(Reading):
+    """A command that reads files of rows, and transforms channels of FCS files.
+
+    Parameters
+    ----------
+    transform : asinh:150 (arcsinh of x/150), logicle, log or none, for all columns; NAME=asinh:5 for one. By default channels of
+        FCS files are transformed: logicle for fluorescence, asinh:5 for mass cytometry.
+    """
+
+    scales_channels = True
+
+
 def reading_of(model: Model) -> dict[str, Any]:
     """How files are read for a model: by its columns, transforms and categories."""
     about = model.about
     compensate = bool(about.get("compensate", True))
     encode, transform = about.get("encode"), about.get("transform")
     return {"columns": list(model.columns), "transform": transform, "compensate": compensate, "encode": encode}
-
-
-def given(**options: Any) -> dict[str, Any]:
-    """The options with a value."""
-    return {name: value for name, value in options.items() if value is not None}
 
 
 def names_of(columns: list[str] | None) -> list[str] | None:

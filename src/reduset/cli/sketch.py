@@ -6,13 +6,12 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain, count
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
+from reduset._describe import Row
 from reduset.cli import messages, targets
 from reduset.cli import options as o
-from reduset.cli.app import DONE, command
+from reduset.cli.app import command
 
 H5AD = frozenset({".h5ad"})
 BYTES = 4, 32  # of working memory for each number and each row
@@ -23,69 +22,47 @@ TRANSFORMED = (
 
 
 @command("cells.h5ad --rep X_pca --size 5000 --sample-key donor -o small.h5ad", "reduset.sketching:sketch")
-class SketchCommand(o.Reading, o.Seeded, o.Writing):
-    """Make a table smaller: real rows, or cells of an .h5ad, that represent all others, each with a weight."""
+class SketchCommand(o.ChannelReading, o.Seeded, o.Writing):
+    """Make a table smaller: real rows, or cells of an .h5ad, that represent all others, each with a weight.
+
+    Parameters
+    ----------
+    output : .h5ad for cells of an .h5ad with all their annotations; .parquet, .feather, .csv or .tsv for rows with all columns of
+        the file, and their weights.
+    size : Number of rows or cells, by default 5,000.
+    fraction : The proportion of rows, such as 0.01, instead of --size.
+    rep : Coordinates of the cells of an .h5ad: a key of obsm, or X. By default X_pca; without it X if it has at most 50 columns,
+        otherwise a truncated SVD of X.
+    sample_key : The column of samples or batches. Each is sketched separately, with its proportion.
+    assignments : Table of the sketch row or cell that represents each row or cell: .parquet, .feather, .csv or .tsv.
+    encode : Text, categories and dates as numbers: auto (the default), none, or NAME=onehot (0/1 columns),
+        NAME=ordinal:low:mid:high, NAME=days (since 1970), separated by commas.
+    """
 
     data: o.Data
-    output: Annotated[
-        Path,
-        typer.Option(
-            "--output",
-            "-o",
-            help=".h5ad for cells of an .h5ad with all their annotations; .parquet, .feather, .csv or .tsv for rows with all "
-            "columns of the file, and their weights.",
-        ),
-    ]
-    size: Annotated[int | None, typer.Option("--size", "-m", help=f"Number of rows or cells, by default {SIZE:,}.")] = None
-    fraction: Annotated[
-        float | None, typer.Option("--fraction", help="The proportion of rows, such as 0.01, instead of --size.")
-    ] = None
-    rep: Annotated[
-        str | None,
-        typer.Option(
-            "--rep",
-            help="Coordinates of the cells of an .h5ad: a key of obsm, or X. By default X_pca; without it X if it has at most 50 "
-            "columns, otherwise a truncated SVD of X.",
-        ),
-    ] = None
-    sample_key: Annotated[
-        str | None,
-        typer.Option("--sample-key", help="The column of samples or batches. Each is sketched separately, with its proportion."),
-    ] = None
+    output: Path
+    size: o.Size = None
+    fraction: float | None = None
+    rep: str | None = None
+    sample_key: str | None = None
     quotas: str = "square root"
     coverage: float | None = None
     calibrate: bool = True
     tol: float | None = None
-    assignments: Annotated[
-        Path | None,
-        typer.Option(
-            "--assignments",
-            help="Table of the sketch row or cell that represents each row or cell: .parquet, .feather, .csv or .tsv.",
-        ),
-    ] = None
+    assignments: Path | None = None
     report: o.Report = None
-    scales: o.Scales = None
-    columns: o.Columns = None
-    weight_column: o.Weight = None
-    transform: o.AutoTransform = None
-    scales_channels = True
-    compensate: o.Compensate = True
-    missing: o.Missing = "refuse"
-    key: o.Key = None
-    encode: Annotated[
-        list[str] | None,
-        typer.Option("--encode", help=f"Text, categories and dates as numbers: auto (the default), none, or {o.WAYS}"),
-    ] = None
+    scales: str | None = None
+    weight_column: str | None = None
 
     @property
     def writes_cells(self) -> bool:
         """Whether the output is an AnnData."""
         return self.output.suffix.lower() in H5AD
 
-    def run(self) -> int:
-        """Run it; the exit code."""
+    def run(self) -> None:
+        """Run it."""
         self.check()
-        return self._cells() if self.writes_cells else self._rows()
+        (self._cells if self.writes_cells else self._rows)()
 
     def check(self) -> None:
         """Raise an error for invalid options before any work."""
@@ -133,24 +110,16 @@ class SketchCommand(o.Reading, o.Seeded, o.Writing):
                 f"--report shows the columns of rows, and {self.output} holds cells; write rows, --rep X_pca -o "
                 f"{self.output.stem}.parquet, or omit --report"
             )
-        for name in ("columns", "weight_column", "transform", "key", "encode", "scales"):
-            if getattr(self, name):
-                option = f"--{name.replace('_', '-')}"
-                raise ValueError(f"{option} is for rows, and {self.output} holds unchanged cells; use --rep, or write rows")
-        if not self.calibrate:
-            raise ValueError(f"--no-calibrate is for rows, and {self.output} holds cells; omit it, or write rows")
+        for option in self.changed("columns", "weight_column", "transform", "key", "encode", "scales", "calibrate"):
+            raise ValueError(f"{option} is for rows, and {self.output} holds unchanged cells; use --rep, or write rows")
 
     def _arguments(self, n: int) -> dict[str, Any]:
         """The arguments of `sketch` for n rows."""
         size = min(SIZE, n) if self.size is None else self.size
-        return o.given(tol=self.tol) | {
-            "size": size if self.fraction is None else max(1, round(self.fraction * n)),
-            "quotas": self.quotas,
-            "coverage": self.coverage,
-            "rng": self.seed,
-        }
+        size = size if self.fraction is None else max(1, round(self.fraction * n))
+        return self.given("tol", "quotas", "coverage") | {"size": size, "rng": self.seed}
 
-    def _cells(self) -> int:
+    def _cells(self) -> None:
         """Cells of an .h5ad with all their annotations."""
         import numpy as np
 
@@ -167,14 +136,13 @@ class SketchCommand(o.Reading, o.Seeded, o.Writing):
             write_annotated(str(self.output), small)
             targets.write_columns(self.assignments, named)
         summary, note = facts.pop("summary"), facts.pop("note")
-        self._tell(facts | {"weight": f"{KEY}_weight"}, summary, [note] if note else [])
-        return DONE
+        messages.answer(self, summary, [note] if note else [], self._written(), **facts, weight=f"{KEY}_weight")
 
-    def _rows(self) -> int:
+    def _rows(self) -> None:
         """Rows of tables with all their columns."""
         import numpy as np
 
-        from reduset import _archive
+        from reduset import _archive, report
         from reduset.io import SEPARATORS, Work, is_text, need, pick_rows, read_for, write_table, write_text
         from reduset.sketching import sketch
 
@@ -219,17 +187,11 @@ class SketchCommand(o.Reading, o.Seeded, o.Writing):
             rows = np.where(small.assignments >= 0, small.indices[small.assignments], -1)  # −1 for rows of weight 0
             targets.write_columns(self.assignments, {"row": np.arange(len(rows)), "assignment": rows})
             if self.report is not None:
-                from reduset.report import write_sketch
-
                 about = messages.origin(table.sources, notes)
-                write_sketch(self.report, small, table, sample_weight=table.weights, about=about)
-        kernel = small.mean.kernel
-        facts = small.describe().facts() | {"columns": table.columns, "scales": messages.scales_by_column(kernel, table.columns)}
-        facts |= {"transform": table.scales, "weight": weight}
-        self._tell(facts, str(small), notes, messages.scales_line(kernel, table.columns))
-        return DONE
+                report.write_sketch(self.report, small, table, sample_weight=table.weights, about=about)
+        row = Row("", facts={"columns": table.columns, "transform": table.scales, "weight": weight})
+        result = messages.with_scales(small.describe(), small.mean.kernel, table.columns, row)
+        messages.answer(self, result, notes, self._written())
 
-    def _tell(self, facts: dict[str, Any], summary: str, notes: list[str], scales: list[str] | None = None) -> None:
-        written = [self.output, *(path for path in (self.assignments, self.report) if path is not None)]
-        facts |= {"notes": notes, "written": written}
-        messages.answer(self, facts, summary, *(scales or []), *messages.ending(notes, written))
+    def _written(self) -> list[Path]:
+        return [self.output, *(path for path in (self.assignments, self.report) if path is not None)]

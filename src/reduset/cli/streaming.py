@@ -75,12 +75,8 @@ def compressed(request: CompressCommand) -> tuple[Compression, KernelMean, Batch
 
 def _check(request: CompressCommand) -> None:
     """Raise an error for options that need all rows at once."""
-    whole = o.given(tol=request.tol, plateau=request.plateau, max_size=request.max_size)
-    whole |= {"select": True} if request.select != "auto" else {}
-    whole |= {"refine": True} if request.refine else {}
-    for name in whole | o.given(group_column=request.group_column):
-        way_out = "give --size" if name in GOALS else "omit it"
-        option = f"--{name.replace('_', '-')}"
+    for option in request.changed(*GOALS, "select", "refine", "group_column"):
+        way_out = "give --size" if option in map(o.option_of, GOALS) else "omit it"
         raise ValueError(f"{option} needs all rows at once, and --stream reads each once; {way_out}, or omit --stream")
     if request.size is None:
         raise ValueError("--stream needs --size, the number of atoms, such as --size 500")
@@ -88,17 +84,9 @@ def _check(request: CompressCommand) -> None:
 
 def _settings(request: CompressCommand, files: list[str]) -> dict[str, Any]:
     """Everything that the result depends on, as plain values by the names of options."""
-    return {
-        "files": identities(files),
-        "--size": request.size,
-        "--kernel": request.kernel,
-        "--bandwidth": o.number_or_rule(request.bandwidth or MEDIAN),
-        "--scales": request.scales,
-        "--whiten": request.whiten,
-        "--weights": request.weighting,
-        "--seed": request.seed,
-        **{f"--{name.replace('_', '-')}": value for name, value in request.reading().items()},
-    }
+    named = {name: getattr(request, name) for name in ("size", "kernel", "scales", "whiten", "seed")}
+    named |= {"bandwidth": o.number_or_rule(request.bandwidth or MEDIAN), "weights": request.weighting}
+    return {"files": identities(files)} | as_options(named | request.reading())
 
 
 def _begun(request: CompressCommand, table: Table) -> StreamCompressor:
@@ -164,18 +152,10 @@ class Checkpoint:
 
         compressor = StreamCompressor.resume(self.path)
         about = compressor.about_
-        if not isinstance(about, dict) or about.get("command") != COMMAND:
-            raise ValueError(f"{self.path} is not a checkpoint of `{COMMAND}`; give --checkpoint another name")
+        check_same_run(self.path, about, COMMAND, self._settings)
         counts = [about.get(name) for name in ("rows", "dropped")]
-        if not isinstance(about.get("asked"), dict) or not all(type(count) is int and 0 <= count < 2**63 for count in counts):
-            raise ValueError(f"{self.path} lacks the options or the number of rows of its run; remove it to start again")
-        differences = list(_differences(about["asked"], self._settings))
-        if differences:
-            more = f"; and {len(differences) - 3} more" if len(differences) > 3 else ""
-            raise ValueError(
-                f"{self.path} is the checkpoint of another run: {'; '.join(differences[:3])}{more}. Use the same options and files "
-                "to resume, or remove it to start again"
-            )
+        if not all(type(count) is int and 0 <= count < 2**63 for count in counts):
+            raise ValueError(f"{self.path} lacks the number of rows of its run; remove it to start again")
         self.rows = self.resumed = about["rows"]
         return compressor, about["dropped"]
 
@@ -201,6 +181,26 @@ class Checkpoint:
         if self.path is not None:
             kept = f"holds {self.rows:,} rows; run the same command again to resume"
             messages.note(f"{self.path} {kept if self.path.exists() else 'was not written yet; the next run starts again'}")
+
+
+def as_options(settings: dict[str, Any]) -> dict[str, Any]:
+    """Settings by the names of their options."""
+    return {o.option_of(name): value for name, value in settings.items()}
+
+
+def check_same_run(path: Path, about: Any, command: str, settings: dict[str, Any]) -> None:
+    """Raise an error for a checkpoint of another command, or of other options or files."""
+    if not isinstance(about, dict) or about.get("command") != command:
+        raise ValueError(f"{path} is not a checkpoint of `{command}`; give --checkpoint another name")
+    if not isinstance(about.get("asked"), dict):
+        raise ValueError(f"{path} lacks the options of its run; remove it to start again")
+    differences = list(_differences(about["asked"], settings))
+    if differences:
+        more = f"; and {len(differences) - 3} more" if len(differences) > 3 else ""
+        raise ValueError(
+            f"{path} is the checkpoint of another run: {'; '.join(differences[:3])}{more}. Use the same options and files to "
+            "resume, or remove it to start again"
+        )
 
 
 def _differences(before: dict[str, Any], now: dict[str, Any]) -> Iterator[str]:

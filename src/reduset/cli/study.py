@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from reduset._messages import printable
 from reduset.cli import messages, targets
 from reduset.cli import options as o
-from reduset.cli.app import DONE, command
+from reduset.cli.app import command
 
 if TYPE_CHECKING:
     from reduset.cytometry import CohortStudy
@@ -30,93 +27,74 @@ class StudyCommand(o.Seeded, o.Writing):
 
     Files of cells, one for each sample, are cleaned and put on common scales. Samples are the units of every test, never cells. For
     distances between samples and a map alone, use reduset cohort.
+
+    Parameters
+    ----------
+    output : An .h5ad with one row for each sample: proportions, map, populations, differences.
+    panel : The markers of the channels: a table of fcs_colname, antigen and marker_class (type, state or none), as CSV or Excel
+        (panel.xlsx#Sheet).
+    samples : The samples: a table of file_name, sample_id, condition, patient_id, …, as CSV or Excel.
+    test : The column whose groups are compared; by default none are.
+    block : The column of patients: groups are compared within patients, as in paired tests.
+    batch : The column of runs: examined, and held fixed in the comparison.
+    covariate : A further column that is held fixed: age, sex. May be repeated.
+    control : The column that marks (yes) the control samples, the same in every run.
+    clean : Steps of cleaning: {cleaning}, separated by commas, all or none.
+    gate : Only cells within a gate: a FlowJo workspace (.wsp), GatingML (.xml), or a membership table.
+    gate_name : The gate of that file, by name or path, such as Cells/Singlets.
+    keep_going : Omit samples that cannot be read or have no cells; the report names them.
+    transform : asinh:150 (arcsinh of x/150), logicle, log or none, for all columns; NAME=asinh:5 for one. By default channels of
+        FCS files are transformed: logicle for fluorescence, asinh:5 for mass cytometry.
+    bandwidth : Of the distances between samples: a number, or a rule; by default median.
+    tables : A folder for CSV tables: populations, proportions, differences, cleaning, …
+    cells : An .h5ad of the cells that represent all others, with weights and populations.
+    fcs : These cells as one .fcs file, or a folder of one per sample.
     """
 
     data: o.Data
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="An .h5ad with one row for each sample: proportions, map, populations, differences."),
-    ] = None
+    output: Path | None = None
     report: o.Report = None
-    panel: Annotated[
-        str | None,
-        typer.Option(
-            "--panel",
-            help="The markers of the channels: a table of fcs_colname, antigen and marker_class (type, state or none), as CSV or "
-            "Excel (panel.xlsx#Sheet).",
-        ),
-    ] = None
-    samples: Annotated[
-        str | None,
-        typer.Option("--samples", help="The samples: a table of file_name, sample_id, condition, patient_id, …, as CSV or Excel."),
-    ] = None
-    test: Annotated[str | None, typer.Option("--test", help="The column whose groups are compared; by default none are.")] = None
-    block: Annotated[
-        str | None,
-        typer.Option("--block", help="The column of patients: groups are compared within patients, as in paired tests."),
-    ] = None
-    batch: Annotated[
-        str | None, typer.Option("--batch", help="The column of runs: examined, and held fixed in the comparison.")
-    ] = None
-    covariates: Annotated[
-        list[str] | None, typer.Option("--covariate", help="A further column that is held fixed: age, sex. May be repeated.")
-    ] = None
-    control: Annotated[
-        str | None, typer.Option("--control", help="The column that marks (yes) the control samples, the same in every run.")
-    ] = None
+    panel: str | None = None
+    samples: str | None = None
+    test: str | None = None
+    block: str | None = None
+    batch: str | None = None
+    covariate: list[str] | None = None
+    control: str | None = None
     reference: str | None = None
     fdr: float | None = None
-    n_atoms: Annotated[int | None, typer.Option("--atoms")] = None
-    n_populations: Annotated[int | None, typer.Option("--populations")] = None
-    clean: Annotated[
-        str,
-        typer.Option("--clean", help=f"Steps of cleaning: {{cleaning}}, separated by commas, {ALL} or {NONE}."),
-    ] = ALL
-    gate: Annotated[
-        str | None,
-        typer.Option("--gate", help="Only cells within a gate: a FlowJo workspace (.wsp), GatingML (.xml), or a membership table."),
-    ] = None
-    population: Annotated[
-        str | None, typer.Option("--gate-name", help="The gate of that file, by name or path, such as Cells/Singlets.")
-    ] = None
+    atoms: int | None = None
+    populations: int | None = None
+    clean: str = ALL
+    gate: str | None = None
+    gate_name: str | None = None
     channels: str = "common"
-    keep_going: Annotated[
-        bool,
-        typer.Option("--keep-going", help="Omit samples that cannot be read or have no cells; the report names them."),
-    ] = False
-    transform: o.AutoTransform = None
-    compensate: o.Compensate = True
-    missing: o.Missing = "refuse"
+    keep_going: bool = False
+    transform: list[str] | None = None
+    compensate: bool = True
+    missing: str = "refuse"
     layout: str = "mds"
-    bandwidth: Annotated[
-        str | None,
-        typer.Option("--bandwidth", "-b", help="Of the distances between samples: a number, or a rule; by default median."),
-    ] = None
-    scales: o.Scales = None
-    tables: Annotated[
-        Path | None, typer.Option("--tables", help="A folder for CSV tables: populations, proportions, differences, cleaning, …")
-    ] = None
-    cells: Annotated[
-        Path | None, typer.Option("--cells", help="An .h5ad of the cells that represent all others, with weights and populations.")
-    ] = None
-    fcs: Annotated[Path | None, typer.Option("--fcs", help="These cells as one .fcs file, or a folder of one per sample.")] = None
+    bandwidth: str | None = None
+    scales: str | None = None
+    tables: Path | None = None
+    cells: Path | None = None
+    fcs: Path | None = None
 
-    def run(self) -> int:
-        """Run it; the exit code."""
+    def run(self) -> None:
+        """Run it."""
         written = self._check()
         study = self._study()
         written += self._write(study)
-        lines = [printable(line) for line in str(study).splitlines()]
-        messages.answer(self, study.facts() | {"written": written}, *lines, *messages.ending(study.notes_, written))
-        return DONE
+        facts = study.facts()
+        messages.answer(self, str(study), facts.pop("notes"), written, **facts)
 
     def _check(self) -> list[Path]:
         """Raise an error for invalid options before any work; the files that will be written."""
         o.scales_of(self.scales, False, False)
         if self.test is not None and self.samples is None:
             raise ValueError(f"--test {self.test} needs --samples, the table that has this column")
-        if self.population is not None and self.gate is None:
-            raise ValueError(f"--gate-name {self.population} needs --gate, the file that has it")
+        if self.gate_name is not None and self.gate is None:
+            raise ValueError(f"--gate-name {self.gate_name} needs --gate, the file that has it")
         tables = [Path(name.partition("#")[0]) for name in (self.panel, self.samples, self.gate) if name is not None]
         inputs = [*self.data, *tables]
         files = [path for path in inputs if not path.is_dir()]  # a report is allowed in a folder of samples
@@ -126,7 +104,7 @@ class StudyCommand(o.Seeded, o.Writing):
         )
         for folder in (self.tables, None if one is not None else self.fcs):
             if folder is not None:
-                targets.check_folder(folder, inputs)
+                targets.check_location(folder, inputs, is_folder=True)
         if not written and self.tables is None and self.fcs is None and not self.json:
             raise ValueError("no output is set: give --report for a report, -o for an .h5ad, --tables, or --json")
         return written
@@ -136,36 +114,26 @@ class StudyCommand(o.Seeded, o.Writing):
         from reduset.kernels import Gaussian
 
         steps = tuple(step.strip() for step in self.clean.split(",") if step.strip() and self.clean != NONE)
+        cleaning: dict[str, Any] = {} if self.clean == ALL else {"clean": steps}
         with messages.progress(self.silent) as shown:
             samples = read_cohort(
                 self.data[0] if len(self.data) == 1 else self.data,
-                panel=self.panel,
-                samples=self.samples,
+                **self.given("panel", "samples", "compensate", "channels", "keep_going", "missing"),
+                **cleaning,
                 transform=o.transform_of(self.transform),
-                compensate=self.compensate,
-                channels=self.channels,
-                **({} if self.clean == ALL else {"clean": steps}),
-                gate=None if self.gate is None else (self.gate, self.population),
-                keep_going=self.keep_going,
-                missing=self.missing,
+                gate=None if self.gate is None else (self.gate, self.gate_name),
                 progress=shown,
             )
             units: Any = None if samples.scales else "robust"  # transformed markers have one unit
             return CohortStudy(
-                test=self.test,
-                block=self.block,
-                batch=self.batch,
-                covariates=tuple(self.covariates or ()),
-                control=self.control,
-                reference=self.reference,
-                n_atoms=self.n_atoms,
-                n_populations=self.n_populations,
+                **self.given("test", "block", "batch", "control", "reference", "layout", "fdr"),
+                covariates=tuple(self.covariate or ()),
+                n_atoms=self.atoms,
+                n_populations=self.populations,
                 scales=units if self.scales is None else o.scales_of(self.scales, False, False),
                 kernel=None if self.bandwidth is None else Gaussian(o.number_or_rule(self.bandwidth)),
-                layout=self.layout,
                 random_state=self.seed,
                 progress=shown,
-                **o.given(fdr=self.fdr),
             ).fit(samples)
 
     def _write(self, study: CohortStudy) -> list[Path]:

@@ -55,37 +55,22 @@ def check(path: Path, suffixes: frozenset[str], inputs: Sequence[Path] = ()) -> 
     check_location(path, inputs)
 
 
-def check_location(path: Path, inputs: Sequence[Path] = ()) -> None:
-    """Raise an error for a path that cannot be written, is an input, or is inside an input folder."""
-    folder = Path(os.path.realpath(path)).parent if path.is_symlink() else path.parent
-    if not folder.is_dir():
-        raise FileNotFoundError(f"{path} cannot be written: there is no folder {folder}; create it first")
-    if path.is_dir():
-        raise IsADirectoryError(f"{path} cannot be written: it is a folder")
-    if path.exists() and not path.is_file():
+def check_location(path: Path, inputs: Sequence[Path] = (), is_folder: bool = False) -> None:
+    """Raise an error for a file or a folder that cannot be written, is an input, or is inside an input folder."""
+    parent = Path(os.path.realpath(path)).parent if path.is_symlink() else path.parent
+    if not parent.is_dir():
+        raise FileNotFoundError(f"{path} cannot be written: there is no folder {parent}; create it first")
+    if path.exists() and path.is_dir() != is_folder:
+        raise OSError(f"{path} cannot be written: it is {'a folder' if path.is_dir() else 'not a folder'}")
+    if path.exists() and not (is_folder or path.is_file()):
         raise ValueError(f"{path} cannot be written: it is a pipe or a device; give the output another name")
+    folder = path if is_folder and path.exists() else parent
     if not os.access(folder, os.W_OK):
         raise PermissionError(f"{path} cannot be written: no permission to write in {folder}")
-    if path.exists() and any(source.exists() and path.samefile(source) for source in inputs):
+    if path.is_file() and any(source.exists() and path.samefile(source) for source in inputs):
         raise ValueError(f"{path} is an input, and would be overwritten; give the output another name")
+    target = path.resolve()
     for source in inputs:
-        if source.is_dir() and source.resolve() in path.resolve().parents:
-            raise _is_inside(path, source)
-
-
-def check_folder(folder: Path, inputs: Sequence[Path] = ()) -> None:
-    """Raise an error for a folder that cannot be written, is an input, or is inside an input folder."""
-    if folder.exists() and not folder.is_dir():
-        raise NotADirectoryError(f"{folder} cannot be written: it is a file, and a folder is needed")
-    if not folder.parent.is_dir():
-        raise FileNotFoundError(f"{folder} cannot be written: there is no folder {folder.parent}; create it first")
-    if not os.access(folder if folder.exists() else folder.parent, os.W_OK):
-        raise PermissionError(f"{folder} cannot be written: no permission to write in it")
-    for source in inputs:
-        parent = source if source.is_dir() else source.parent
-        if parent.resolve() == folder.resolve() or (source.is_dir() and parent.resolve() in folder.resolve().parents):
-            raise _is_inside(folder, parent)
-
-
-def _is_inside(path: Path, folder: Path) -> ValueError:
-    return ValueError(f"{path} lies in {folder}, which is an input, and would be read as data next time; write elsewhere")
+        read = (source if source.is_dir() else source.parent).resolve()
+        if (source.is_dir() and read in target.parents) or (is_folder and read == target):
+            raise ValueError(f"{path} lies in {read}, which is an input, and would be read as data next time; write elsewhere")

@@ -11,17 +11,15 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from reduset._describe import counted, shortened
 from reduset._messages import printable
 from reduset.cli import messages, targets
 from reduset.cli import options as o
 from reduset.cli.app import DONE, DRIFT, command
-from reduset.cli.drift import Fail, Reference, ReferenceFile, Scales, reference_of
-from reduset.cli.streaming import identities
+from reduset.cli.drift import Reference, Referring, reference_of
+from reduset.cli.streaming import as_options, check_same_run, identities
 
 if TYPE_CHECKING:
     from reduset.drift import DriftMonitor
@@ -32,30 +30,28 @@ COMMAND = "reduset watch"
 
 
 @command("reference.npz incoming/ --checkpoint state.npz --fail", "reduset.drift:DriftMonitor")
-class WatchCommand(o.Reading, o.Seeded, o.Writing):
+class WatchCommand(Referring):
     """Watch files in the order of their names, with an alarm when the distribution of their rows has changed.
 
     Without a change, --ert is the mean number of rows between false alarms, for any number of files.
+
+    Parameters
+    ----------
+    go_on : Continue after an alarm with the next file. By default, the first alarm ends the command.
+    checkpoint : The file from which the same command resumes with new files.
     """
 
-    reference: ReferenceFile
+    reference: Path
     data: o.Data
     ert: float = 10_000
     thin: int = 1
-    go_on: Annotated[
-        bool,
-        typer.Option("--go-on", help="Continue after an alarm with the next file. By default, the first alarm ends the command."),
-    ] = False
-    checkpoint: Annotated[
-        Path | None, typer.Option("--checkpoint", help="The file from which the same command resumes with new files.")
-    ] = None
+    go_on: bool = False
+    checkpoint: Path | None = None
     report: o.Report = None
-    fail: Fail = False
-    scales: Scales = None
 
     def run(self) -> int:
         """Run it; the exit code."""
-        from reduset import io
+        from reduset import io, report
 
         inputs = [self.reference, *self.data]
         written = targets.check_all((self.report, targets.HTML, inputs), (self.checkpoint, targets.MODEL, inputs))
@@ -73,22 +69,12 @@ class WatchCommand(o.Reading, o.Seeded, o.Writing):
                 )
                 sys.stdout.flush()
         if self.report is not None:
-            from reduset.report import write_watch
-
             about = messages.origin([str(self.reference), *(file.name for file in watch.seen)], watch.notes)
-            write_watch(self.report, watch.monitor, watch.seen, alarms=watch.alarms, history=watch.history(), about=about)
+            report.write_watch(self.report, watch.monitor, watch.seen, alarms=watch.alarms, history=watch.history(), about=about)
         positions = [None if alarm.since is None else watch.position(alarm.since[0]) for alarm in watch.alarms]
         alarms = [vars(alarm) | {"where": position} for alarm, position in zip(watch.alarms, positions, strict=True)]
-        facts = {
-            "alarm": bool(watch.alarms),
-            "alarms": alarms,
-            "rows": watch.rows,
-            "ert": watch.monitor.ert,
-            "files": [vars(file) for file in watch.seen],
-            "notes": watch.notes,
-            "written": written,
-        }
-        messages.answer(self, facts, *watch.verdict(), *messages.ending(watch.notes, written))
+        facts = {"alarm": bool(alarms), "alarms": alarms, "rows": watch.rows, "ert": watch.monitor.ert}
+        messages.answer(self, "\n".join(watch.verdict()), watch.notes, written, **facts, files=[vars(file) for file in watch.seen])
         return DRIFT if self.fail and watch.alarms else DONE
 
 
@@ -219,22 +205,14 @@ class Watch:
         from reduset.report import Alarm, WatchedFile
 
         about = self.monitor.about_
-        if about.get("command") != COMMAND:
-            raise ValueError(f"{path} is not a checkpoint of `{COMMAND}`; give --checkpoint another name")
+        check_same_run(path, about, COMMAND, _settings(self._request))
         try:
-            settings = dict(about["asked"])
             self._identities = {str(identity[0]): list(identity) for identity in about["files"]}
             self.seen = [WatchedFile(**file) for file in about["seen"]]
             self.alarms = [Alarm(int(alarm["row"]), alarm["since"] and tuple(alarm["since"])) for alarm in about["alarms"]]
             self._before = int(about["before"])
         except (KeyError, TypeError, ValueError, IndexError) as error:
             raise ValueError(f"{path} lacks the files of its run; remove it to start again") from error
-        for option, value in _settings(self._request).items():
-            if settings.get(option) != value:
-                raise ValueError(
-                    f"{path} is the checkpoint of another run: {option} was {settings.get(option)}, and is now {value}. Use the "
-                    "same options to resume, or remove the file to start again"
-                )
         for identity in identities(names):
             if self._identities.get(identity[0], identity) != identity:
                 raise ValueError(f"{identity[0]} was changed after it was watched; remove {path} to start again")
@@ -242,9 +220,8 @@ class Watch:
 
 def _settings(request: WatchCommand) -> dict[str, Any]:
     """All settings that an alarm depends on, as plain values by the names of options."""
-    reading = {f"--{name.replace('_', '-')}": value for name, value in request.reading().items()}
-    watching = {"--ert": request.ert, "--thin": request.thin, "--seed": request.seed, "--scales": request.scales}
-    return {"REFERENCE": identities([str(request.reference)])[0], **watching, **reading}
+    watching = {name: getattr(request, name) for name in ("ert", "thin", "seed", "scales")}
+    return {"REFERENCE": identities([str(request.reference)])[0]} | as_options(watching | request.reading())
 
 
 def _short(name: str) -> str:

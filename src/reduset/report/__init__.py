@@ -56,46 +56,20 @@ __all__ = [
 ]
 
 _HOMES = {
-    "page": (
-        "LONG",
-        "Markup",
-        "Section",
-        "aside",
-        "choice",
-        "controls",
-        "cut",
-        "folded",
-        "grid",
-        "hero",
-        "listed",
-        "markup",
-        "named",
-        "packed",
-        "plot",
-        "small",
-        "table",
-        "write_page",
-    ),
-    "words": (
-        "Card",
-        "count",
-        "p_told",
-        "percent",
-        "plain",
-        "shortened",
-    ),
-    "cohort": ("CohortDisplay", "EmbeddingDisplay", "write_cohort", "alike_beside"),
-    "compression": ("oversmoothing_note", "write_compression"),
-    "displays": ("AtomsDisplay", "DensityDisplay", "PathDisplay", "ProfileDisplay", "MatplotlibDisplay", "QUIET"),
-    "drift": ("Alarm", "WatchedFile", "write_drift", "write_watch"),
-    "drift_figure": ("DriftDisplay",),
-    "segmentation": ("write_segmentation",),
-    "sketch": ("write_sketch",),
+    "page": "LONG Markup Section aside choice controls cut folded grid hero listed markup named packed plot small table write_page",
+    "words": "Card count p_told percent plain shortened",
+    "cohort": "CohortDisplay EmbeddingDisplay alike_beside write_cohort",
+    "compression": "oversmoothing_note write_compression",
+    "displays": "AtomsDisplay DensityDisplay MatplotlibDisplay PathDisplay ProfileDisplay QUIET",
+    "drift": "Alarm WatchedFile write_drift write_watch",
+    "drift_figure": "DriftDisplay",
+    "segmentation": "write_segmentation",
+    "sketch": "write_sketch",
 }
 
 
 def __getattr__(name: str) -> Any:
-    home = next((home for home, names in _HOMES.items() if name in names), None)
+    home = next((home for home, names in _HOMES.items() if name in names.split()), None)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{home}"), name)

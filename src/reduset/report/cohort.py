@@ -27,7 +27,6 @@ from reduset.report.words import Card, count, percent
 
 KINDS = ("map", "distances")
 MAX_ORDERED = 400
-MAX_ROWS = 24  # longer tables scroll
 PARAMETERS = {
     "distance": "Distance",
     "layout": "Layout of the map",
@@ -236,7 +235,7 @@ def _certificates(shown: CohortFigure, pieces: str) -> Markup:
         rows.append([name, *group, f"{n:,}", f"{m:,}", percent(certificate.relative_error), interval])
     groups = [] if shown.groups is None else ["group"]
     head = ["sample", *groups, "rows", pieces, "error", f"{percent(shown.certificates[0].confidence)} interval"]
-    return table(head, rows, "Relative error of the compression of each sample", high=len(rows) > MAX_ROWS)
+    return table(head, rows, "Relative error of the compression of each sample")
 
 
 @dataclass(eq=False, repr=False)

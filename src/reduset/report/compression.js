@@ -10,8 +10,8 @@ const SHADES = 6; // number of shades of components, by weight
 function pathFigure() {
   const { path } = data;
   const traces = [];
-  if (path.randomSizes) {
-    traces.push({ name: "random rows", x: path.randomSizes, y: path.randomErrors, mode: "lines", line: { color: colour("quiet"), dash: "dot", width: 2 }, hovertemplate: "%{x:,.0f} random rows<br>error %{y:.3p}<extra></extra>" });
+  if (path.random_sizes) {
+    traces.push({ name: "random rows", x: path.random_sizes, y: path.random_errors, mode: "lines", line: { color: colour("quiet"), dash: "dot", width: 2 }, hovertemplate: "%{x:,.0f} random rows<br>error %{y:.3p}<extra></extra>" });
   }
   traces.push({ name: `${piece}s`, x: path.sizes, y: path.errors, mode: "lines", line: { color: colour("accent"), width: 3 }, hovertemplate: `%{x:,} ${piece}s<br>error %{y:.3p}<extra></extra>` });
   if (path.bound !== null && path.bound < 1) {
@@ -31,7 +31,7 @@ function pathFigure() {
   return {
     traces,
     xaxis: axis(`${piece}s, or rows`, { type: "log", ...sizeTicks(path), tickformat: phone.matches ? "~s" : ",~r", tickangle: 0, minor: { ticks: "outside", ticklen: 3, tickcolor: colour("line") } }),
-    yaxis: axis(`error${phone.matches ? "" : path.at}`, { type: "log", ...errorTicks([...path.errors, ...(path.randomErrors || [])]) }),
+    yaxis: axis(`error${phone.matches ? "" : path.at}`, { type: "log", ...errorTicks([...path.errors, ...(path.random_errors || [])]) }),
     margin: { l: 56, r: phone.matches ? 16 : 34, t: 12, b: 44 },
     hovermode: "closest",
     legend: { orientation: "h", x: 0, y: 1.02, xanchor: "left", yanchor: "bottom", ...(phone.matches ? { entrywidth: 0.5, entrywidthmode: "fraction", font: { size: 11 } } : {}) },
@@ -40,7 +40,7 @@ function pathFigure() {
 
 /** Ticks at powers of ten, and at twos and fives on a short axis. */
 function sizeTicks(path) {
-  const largest = Math.max(...path.sizes, ...(path.randomSizes || []));
+  const largest = Math.max(...path.sizes, ...(path.random_sizes || []));
   return largest < 50 ? { tickvals: [1, 2, 5, 10, 20, 50] } : { dtick: 1 };
 }
 

@@ -26,8 +26,8 @@ from reduset.report.page import (
     Markup,
     Section,
     aside,
+    choice,
     columns_of,
-    finite,
     folded,
     grid,
     hero,
@@ -35,11 +35,9 @@ from reduset.report.page import (
     markup,
     named,
     packed,
-    pairs,
     pictures,
     plot,
     reduced,
-    selection,
     sentence,
     small,
     table,
@@ -119,7 +117,7 @@ def _atoms(model: Model) -> dict[str, Any]:
         "columns": list(model.columns[:embedded]),
         "steps": {
             "sizes": model.step_sizes.tolist(),
-            "errors": finite([model.error_at(k) for k in range(len(model.step_sizes))]),
+            "errors": [model.error_at(k) for k in range(len(model.step_sizes))],
             "weights": packed(np.concatenate(weights), "f8"),
         },
         "middles": middles.tolist(),
@@ -165,17 +163,6 @@ def _axes(grids: Array, widths: Array, middles: Array) -> list[list[float]]:
 def _by_size(model: Model, path: PathFigure) -> Section:
     """The error of every size, and all numbers of the certificate."""
     at = at_bandwidth(path.bandwidth)
-    data = {
-        "sizes": path.sizes.tolist(),
-        "errors": finite(path.errors),
-        "randomSizes": None if path.random_sizes is None else finite(path.random_sizes),
-        "randomErrors": None if path.random_errors is None else finite(path.random_errors),
-        "size": path.size,
-        "error": finite(path.error),
-        "interval": finite(path.interval),
-        "bound": None if path.bound is None else finite(path.bound),
-        "at": at,
-    }
     bound = ". The triangle is the a-priori bound" if (path.bound or 1) < 1 else ""
     blocks = [
         f"Smaller sizes use the first of these {model.piece}s. The ring is the size of the slider below. The bar is the confidence "
@@ -183,27 +170,30 @@ def _by_size(model: Model, path: PathFigure) -> Section:
         joined(
             [
                 plot("path", f"Relative error by number of {model.piece}s, compared with random rows"),
-                folded("All numbers of the certificate", pairs(words.figures_of(model.certificate))),
+                folded("All numbers of the certificate", _certificate(model)),
             ]
         ),
     ]
-    return Section("size", f"Error{at} by size", blocks, {"path": data})
+    return Section("size", f"Error{at} by size", blocks, {"path": vars(path) | {"at": at}})
+
+
+def _certificate(model: Model) -> Markup:
+    """The certificate as a table."""
+    return table(["quantity", "value", "meaning"], model.certificate.describe().table(), "The measured error, and its bounds")
 
 
 def _slider(model: Model, path: PathFigure) -> Markup:
     """The controls of the figures below: the size, and the pair of columns."""
     error = words.percent(path.error if path.error >= ROUNDING else 0.0)
 
-    def both(pair: Any, longest: int | None = None) -> str:
-        return " × ".join(shortened(model.columns[k], longest or len(model.columns[k])) for k in pair)
-
-    options = [(k, both(pair, NAMED), both(pair)) for k, pair in enumerate(model.portrait.pairs)]
+    names = [[model.columns[j] for j in pair] for pair in model.portrait.pairs]
+    options = [(k, " × ".join(shortened(name, NAMED) for name in pair), " × ".join(pair)) for k, pair in enumerate(names)]
     return markup(
         SLIDER,
         pieces=f"{model.piece}s".capitalize(),
         last=len(model.step_sizes) - 1,
         shown=f"{count(model.size, model.piece)}, error {error}{at_bandwidth(path.bandwidth)}",
-        pairs=selection("pair", "Columns", options) if len(options) > 1 else "",
+        pairs=choice("pair", "Columns", options) if len(options) > 1 else "",
     )
 
 
@@ -246,25 +236,12 @@ def profile_data(shown: Sequence[ProfileFigure], steps: Sequence[int], kernel: K
     """The error at every scale of several sizes, for scripts, and the size for each step of the slider."""
     return {
         "unit": "units of the columns" if getattr(kernel, "is_isotropic", True) else "units of the columns' scales",
-        "bandwidths": finite(shown[-1].bandwidths),
-        "noise": finite(shown[-1].noise),
+        "bandwidths": shown[-1].bandwidths,
+        "noise": shown[-1].noise,
         "confidence": shown[-1].confidence,
         "tol": shown[-1].tol,
         "steps": list(steps),
-        "sizes": [
-            {
-                "size": curve.size,
-                "errors": finite(curve.errors),
-                "low": finite(curve.low),
-                "high": finite(curve.high),
-                "randomRows": finite(curve.random_rows),
-                "finest": curve.finest,
-                "own": None if curve.own is None else finite(curve.own),
-                "highest": curve.highest,
-                "told": words.fine(curve),
-            }
-            for curve in shown
-        ],
+        "sizes": [vars(curve) | {"highest": curve.highest, "told": words.fine(curve)} for curve in shown],
     }
 
 

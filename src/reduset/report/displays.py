@@ -72,14 +72,11 @@ class PathDisplay(MatplotlibDisplay):
     figure: PathFigure
 
     @classmethod
-    def from_model(cls, model: Model) -> Self:
-        """The display of a model."""
+    def from_model(cls, model: Model | Compression) -> Self:
+        """The display of a model, or of a compression without a comparison with random rows."""
         return cls(path_figure(model))
 
-    @classmethod
-    def from_compression(cls, compression: Compression) -> Self:
-        """The display of a compression, without a comparison with random rows."""
-        return cls(path_figure(compression))
+    from_compression = from_model
 
     def plot(self, ax: Any = None, **kw: Any) -> Self:
         """Draw it on ``ax`` or new axes; ``kw`` are options of ``Axes.plot`` for the line of the atoms."""
@@ -119,14 +116,11 @@ class ProfileDisplay(MatplotlibDisplay):
     figure: ProfileFigure
 
     @classmethod
-    def from_model(cls, model: Model, step: int = -1) -> Self:
-        """The display of a model, for the size with a profile nearest to a ``step`` of ``model.step_sizes``."""
+    def from_model(cls, model: Model | Compression, step: int = -1) -> Self:
+        """The display of a compression, or of a model for the size with a profile nearest to a ``step`` of ``model.step_sizes``."""
         return cls(profile_figure(model, step))
 
-    @classmethod
-    def from_compression(cls, compression: Compression) -> Self:
-        """The display of a compression."""
-        return cls(profile_figure(compression))
+    from_compression = from_model
 
     def plot(self, ax: Any = None, **kw: Any) -> Self:
         """Draw it on ``ax`` or new axes; ``kw`` are options of ``Axes.plot`` for the line of the atoms."""

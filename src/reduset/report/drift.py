@@ -29,7 +29,6 @@ from reduset.report.page import (
     packed,
     pictures,
     plot,
-    sentence,
     small,
     table,
     verdict,
@@ -39,7 +38,7 @@ from reduset.report.words import SPACE, Card, count, p_told, percent, plain
 
 MAX_VALUES = 100_000  # coordinates of cells in the file
 PICTURED = 60  # columns with a figure
-LISTED, MAX_ROWS = 400, 24  # rows of a table; longer tables scroll
+LISTED = 400  # rows of a table
 NAMED, SHORT, FULL = 18, 20, 1000  # characters of a name in a box, in the table of regions, and on hover
 FILE_NAME = 60  # characters
 BARS = 36
@@ -147,9 +146,9 @@ def _distance(shown: DriftFigure) -> Section:
     """The distance and all statistics, compared with their distributions under the null hypothesis."""
     counts, edges = np.histogram(shown.null_distances, BARS)
     null = {
-        "starts": edges[:-1].tolist(),
-        "width": float(edges[1] - edges[0]),
-        "shares": (counts / counts.sum()).tolist(),
+        "starts": edges[:-1],
+        "width": edges[1] - edges[0],
+        "shares": counts / counts.sum(),
         "seen": shown.seen,
         "usual": shown.result.null_quantile,
     }
@@ -160,7 +159,7 @@ def _distance(shown: DriftFigure) -> Section:
         plot("looks", every, "medium", "Every statistic", small("1 is the 95 % quantile without drift")),
     ]
     blocks = [f"Distance: {apart(shown.result)}.", grid(drawn), aside(STATISTICS)]
-    return Section("null", "Distance and null distribution", blocks, {"null": null, "looks": [vars(each) for each in shown.looks]})
+    return Section("null", "Distance and null distribution", blocks, {"null": null, "looks": shown.looks})
 
 
 def _regions(shown: DriftFigure) -> Section:
@@ -182,19 +181,12 @@ def _regions(shown: DriftFigure) -> Section:
         "pair": pair,
         "cells": {
             "places": packed(shown.places[:, :kept].T, "f8"),  # by columns
-            "before": shown.before.tolist(),
-            "after": shown.after.tolist(),
+            "before": shown.before,
+            "after": shown.after,
             "most": shown.most,
         },
         "regions": [
-            {
-                "centre": each.centre[:kept].tolist(),
-                "extent": each.extent[:kept].tolist(),
-                "before": each.before,
-                "after": each.after,
-                "columns": [shown.names.index(name) for name in each.columns],
-                "told": change(each),
-            }
+            vars(each) | {"columns": [shown.names.index(name) for name in each.columns], "told": change(each)}
             for each in shown.regions
         ],
     }
@@ -226,20 +218,12 @@ def _region_table(regions: Sequence[Region], names: Sequence[str]) -> Markup:
 
 
 def _columns(shown: DriftFigure) -> Section:
-    alpha, drawn, data = shown.result.alpha, [], []
+    alpha, drawn = shown.result.alpha, []
     for k, each in enumerate(shown.columns[:PICTURED]):
         change = each.change
         direction = change.direction if change.p_value <= alpha else "not significant"
         caption = small(f"{direction}, {p_told(change.p_value)}")
         drawn.append(plot(f"column-{k}", f"{change.name} before and now", "small", named(change.name), caption))
-        data.append(
-            {
-                "edges": None if each.edges is None else each.edges.tolist(),
-                "values": None if each.values is None else each.values.tolist(),
-                "before": each.before.tolist(),
-                "after": each.after.tolist(),
-            }
-        )
     rest = f"Figures of {len(drawn)} columns of {len(shown.names)}." if len(drawn) < len(shown.names) else ""
     rows = [
         [
@@ -254,7 +238,12 @@ def _columns(shown: DriftFigure) -> Section:
     every = table(
         head, rows, "Every column, with p-values corrected for their number (Holm), medians and interquartile ranges (IQR)"
     )
-    return Section("columns", "Columns", [COLUMNS, joined([pictures(drawn, rest), folded("As a table", every)])], {"columns": data})
+    return Section(
+        "columns",
+        "Columns",
+        [COLUMNS, joined([pictures(drawn, rest), folded("As a table", every)])],
+        {"columns": shown.columns[:PICTURED]},
+    )
 
 
 @dataclass(frozen=True)
@@ -302,13 +291,11 @@ def write_watch(
     answer, among, windows = "Drift" if alarms else "No drift", f"in {count(rows, 'row')}", monitor.windows
     cards = _watch_cards(monitor, rows, files, alarms, max(history["statistic"], default=0.0))
     data = {
-        "rows": [int(row) for row in history["row"]],
-        "statistics": [float(value) for value in history["statistic"]],
-        "files": [{"name": each.name, "first": int(each.first)} for each in files],
+        "rows": history["row"],
+        "statistics": history["statistic"],
+        "files": list(files),
         "lines": len(files) <= NAMED_FILES,
-        "alarms": [
-            {"row": int(each.row), "since": None if each.since is None else [int(row) for row in each.since]} for each in alarms
-        ],
+        "alarms": list(alarms),
     }
     text = (
         "The statistic is the largest difference of any window of recent rows from the reference. It raises an alarm at 1. Without "
@@ -354,30 +341,17 @@ def _watch_cards(monitor: Any, rows: int, files: Sequence[WatchedFile], alarms: 
     ]
 
 
-def _alarm_table(alarms: Sequence[Alarm]) -> Markup:
+def _alarm_table(alarms: Sequence[Alarm]) -> Markup | str:
     if not alarms:
-        return sentence("No alarm was raised.")
+        return "No alarm was raised."
     rows = [
-        [f"{each.row:,}", *(["—"] * 3 if each.since is None else [f"{row:,}" for row in each.since])] for each in alarms[:LISTED]
+        [f"{row:,}" for row in (each.row, *each.since)] if each.since else [f"{each.row:,}", *"———"] for each in alarms[:LISTED]
     ]
-    return table(
-        ["at row", "start", "lower end", "upper end"],
-        rows,
-        "Alarms, with the start of each change and its 95 % interval",
-        high=len(rows) > MAX_ROWS,
-    )
+    return table(["at row", "start", "lower end", "upper end"], rows, "Alarms, with the start of each change and its 95 % interval")
 
 
-def _file_table(files: Sequence[WatchedFile]) -> Markup:
+def _file_table(files: Sequence[WatchedFile]) -> Markup | str:
     if not files:
-        return sentence("The rows did not come from files.")
-    rows = [
-        [named(each.name, FILE_NAME), f"{each.first:,}", f"{each.rows:,}", f"{max(each.highest, 0.0):.2f}"]
-        for each in files[:LISTED]
-    ]
-    return table(
-        ["file", "first row", "rows", "largest statistic"],
-        rows,
-        "Files in the order in which they were watched",
-        high=len(rows) > MAX_ROWS,
-    )
+        return "The rows did not come from files."
+    rows = [[named(each.name, FILE_NAME), f"{each.first:,}", f"{each.rows:,}", f"{max(each.highest, 0.0):.2f}"] for each in files]
+    return table(["file", "first row", "rows", "largest statistic"], rows[:LISTED], "Files in the order in which they were watched")

@@ -16,7 +16,7 @@ import json
 import platform
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from importlib import metadata, resources
 from pathlib import Path
 from string import Template
@@ -31,6 +31,7 @@ from reduset._messages import printable
 from reduset.report.words import SPACE, Card, count, plain
 
 LONG, LONG_TITLE = 40, 24  # shown characters of a cell, and of a column title
+MAX_ROWS = 24  # longer tables scroll
 DRAWN_AT_ONCE = 12  # figures of columns; further ones are drawn when they are unfolded
 VERSIONED = ("reduset", "numpy", "scipy", "scikit-learn", "numba", "plotly")
 POLICY = "default-src 'none'; script-src {}; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'"
@@ -199,22 +200,17 @@ def pictures(shown: Sequence[Markup], rest: str = "") -> Markup:
     return joined([*parts, aside(rest)])
 
 
-def choice(name: str, title: str, options: Iterable[tuple[Any, str]], chosen: Any = None, longest: int = 40) -> Markup:
-    """A selection box of (value, text). Long texts are shown without their middle, and in full on hover."""
-    return selection(name, title, ((value, shortened(text, longest), text) for value, text in options), chosen)
-
-
-def selection(name: str, title: str, options: Iterable[tuple[Any, str, str]], chosen: Any = None) -> Markup:
-    """A selection box of (value, text, text on hover)."""
+def choice(name: str, title: str, options: Iterable[tuple[Any, ...]], chosen: Any = None, longest: int = 40) -> Markup:
+    """A selection box of (value, text) or (value, short text, text). The text is shown without its middle, and in full on hover."""
     shown = joined(
         markup(
             '<option value="$value" title="$full"$chosen>$text</option>',
             value=value,
-            full=full,
+            full=texts[-1],
             chosen=Markup(" selected" if value == chosen else ""),
-            text=text,
+            text=shortened(texts[0], longest),
         )
-        for value, text, full in options
+        for value, *texts in options
     )
     box = '<label class="choice"><span>$title</span><select id="$name">$options</select></label>'
     return markup(box, title=title, name=name, options=shown)
@@ -232,7 +228,7 @@ def table(
     head: Iterable[Any],
     rows: Iterable[Sequence[Any]],
     caption: str,
-    high: bool = False,
+    high: bool | None = None,
     name: str = "",
     data: Iterable[Mapping[str, Any]] | None = None,
 ) -> Markup:
@@ -243,7 +239,7 @@ def table(
     head : Titles of the columns.
     rows : Cells. The first is the title of its row.
     caption : Text above the table.
-    high : Whether it also scrolls vertically.
+    high : Whether it also scrolls vertically, by default if it has more than 24 rows.
     name : Name of the frame.
     data : Values by name for each row, for a script.
     """
@@ -261,7 +257,7 @@ def table(
     return markup(
         '<div class="$kind"$name tabindex="0" role="region" aria-label="$caption"><table><caption><span>$caption</span></caption>'
         "<thead><tr>$titles</tr></thead><tbody>$body</tbody></table></div>",
-        kind="wide high" if high else "wide",
+        kind="wide high" if (len(cells) > MAX_ROWS if high is None else high) else "wide",
         name=_attribute("id", name),
         caption=caption,
         titles=joined(markup('<th scope="col">$title</th>', title=named(title, LONG_TITLE)) for title in head),
@@ -386,27 +382,25 @@ def packed(array: NDArray[Any], kind: str = "f4") -> dict[str, Any]:
     return {"kind": kind, "shape": list(data.shape), "base64": base64.b64encode(data.tobytes()).decode("ascii")}
 
 
-def finite(values: Any) -> Any:
-    """Numbers for JSON, with None instead of NaN and infinity."""
-    numbers = np.asarray(values, np.float64)
-    shown = numbers.astype(object)
-    shown[~np.isfinite(numbers)] = None
-    return shown.tolist()
-
-
 def as_json(value: Any) -> str:
     """JSON for a script element: no character can end the element or begin a comment."""
-    text = json.dumps(_printable(value), ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    text = json.dumps(_jsonable(value), ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def _printable(value: Any) -> Any:
-    """The value with printable texts."""
+def _jsonable(value: Any) -> Any:
+    """Dataclasses by their fields, arrays as lists, printable texts, and None instead of NaN and infinity."""
+    if isinstance(value, str):
+        return printable(value, lines=True)
     if isinstance(value, Mapping):
-        return {printable(name): part if name == "base64" else _printable(part) for name, part in value.items()}
+        return {printable(name): part if name == "base64" else _jsonable(part) for name, part in value.items()}
     if isinstance(value, list | tuple):
-        return [_printable(part) for part in value]
-    return printable(value, lines=True) if isinstance(value, str) else value
+        return [_jsonable(part) for part in value]
+    if is_dataclass(value):
+        return {field.name: _jsonable(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, np.ndarray | np.generic):
+        return _jsonable(value.tolist())
+    return None if isinstance(value, float) and not np.isfinite(value) else value
 
 
 def as_script(text: str) -> str:

@@ -11,7 +11,7 @@ function fineFigure(step) {
   const count = shown.size.toLocaleString("en");
   const drawn = (more) => ({ x: bandwidths, mode: "lines", hovertemplate: `${more.name} %{y:.3p}<extra></extra>`, ...more });
   const known = (values) => values.some((value) => value !== null);
-  const all = sizes.flatMap(({ errors, randomRows }) => [...errors, ...randomRows]).concat(noise, tol).filter((value) => value > 0);
+  const all = sizes.flatMap(({ errors, random_rows }) => [...errors, ...random_rows]).concat(noise, tol).filter((value) => value > 0);
   const [least, most] = [Math.min(...all), Math.max(...sizes.map(({ highest }) => highest))]; // over all sizes, so that axes do not change
   const floor = least / 4;
   const bare = { line: { width: 0 }, hoverinfo: "skip", hovertemplate: undefined, connectgaps: false };
@@ -21,7 +21,7 @@ function fineFigure(step) {
     drawn({ name: `${percent(confidence)} interval`, y: band(shown.high), fill: "tonexty", fillcolor: colour("accent-pale"), legendrank: 2, showlegend: !phone.matches, ...bare }),
   ];
   if (known(noise)) traces.push(drawn({ name: "sampling error of all rows", y: noise, legendrank: 4, line: { color: colour("quiet"), dash: "dashdot", width: 1 } }));
-  if (known(shown.randomRows)) traces.push(drawn({ name: `${count} random rows`, y: shown.randomRows, legendrank: 3, line: { color: colour("quiet"), dash: "dot", width: 2 } }));
+  if (known(shown.random_rows)) traces.push(drawn({ name: `${count} random rows`, y: shown.random_rows, legendrank: 3, line: { color: colour("quiet"), dash: "dot", width: 2 } }));
   traces.push(drawn({ name: pieces(shown.size), y: shown.errors, legendrank: 1, line: { color: colour("accent"), width: 3 } }));
   if (shown.finest !== null) {
     traces.push({

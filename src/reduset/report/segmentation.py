@@ -100,10 +100,15 @@ def write_segmentation(
 
 def data_uri(image: NDArray[np.uint8]) -> str:
     """A (h, w), (h, w, 1), (h, w, 3) or (h, w, 4) image as a PNG in a data URI."""
-    pillow, file = need("reports of images", "PIL.Image", "images"), BytesIO()
-    array = np.ascontiguousarray(image[:, :, 0] if image.ndim == 3 and image.shape[2] == 1 else image)
-    pillow.fromarray(array).save(file, "PNG", optimize=True)
+    file = BytesIO()
+    _picture(image).save(file, "PNG", optimize=True)
     return "data:image/png;base64," + b64encode(file.getvalue()).decode("ascii")
+
+
+def _picture(image: NDArray[np.uint8]) -> Any:
+    """An image of Pillow."""
+    grey = image.ndim == 3 and image.shape[2] == 1
+    return need("reports of images", "PIL.Image", "images").fromarray(np.ascontiguousarray(image[:, :, 0] if grey else image))
 
 
 def as_bytes(image: Any) -> NDArray[np.uint8]:
@@ -122,13 +127,7 @@ def as_bytes(image: Any) -> NDArray[np.uint8]:
 
 def shrunk(image: NDArray[np.uint8], step: int) -> NDArray[np.uint8]:
     """The mean of every square of step × step pixels. Squares at the edge may be smaller."""
-    if step == 1:
-        return image
-    height, width = image.shape[:2]
-    rows, columns = np.arange(0, height, step), np.arange(0, width, step)
-    sums = np.add.reduceat(np.add.reduceat(image.astype(np.float64), rows, axis=0), columns, axis=1)
-    counts = np.diff(np.append(rows, height))[:, None] * np.diff(np.append(columns, width))
-    return np.rint(sums / counts[:, :, None]).astype(np.uint8)
+    return np.asarray(_picture(image).reduce(step)).reshape(*(-(-side // step) for side in image.shape[:2]), -1)
 
 
 def borders(labels: NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -174,9 +174,9 @@ class SketchColumn:
             before, after = (np.append(part[:MAX_BARS], part[MAX_BARS:].sum()) for part in (before, after))
         return {
             "labels": None if labels is None else list(labels),
-            "edges": None if self.edges is None else self.edges.tolist(),
-            "before": before.tolist(),
-            "after": after.tolist(),
+            "edges": self.edges,
+            "before": before,
+            "after": after,
             "date": self.is_date,
         }
 

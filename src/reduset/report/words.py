@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from reduset._describe import counted, shortened, significant
-from reduset.certificate import DENSITY_ROWS, NO_THEOREM, Certificate, MedianError, at_bandwidth
+from reduset.certificate import DENSITY_ROWS, Certificate, MedianError, at_bandwidth
 from reduset.compression import Resolution, at_resolution
 from reduset.kernels import Gaussian
 from reduset.report.figures import ROUNDING, PathFigure, ProfileFigure
@@ -221,25 +221,3 @@ def wide(names: Sequence[str], columns: int, whitened: bool = False) -> str:
         f"Along {text} the bandwidth is more than half of the whole range. The density then has a single mode for any rows, and "
         f"the error does not measure finer detail. {remedy}"
     )
-
-
-def figures_of(certificate: Certificate) -> dict[str, str]:
-    """All numbers of a certificate, by name."""
-
-    def digits(value: float | None) -> str:
-        return "—" if value is None or np.isnan(value) else f"{value:.6g}"
-
-    low, high = certificate.interval
-    return {
-        "relative error ‖f − f_m‖ / ‖f‖": digits(certificate.relative_error),
-        "bandwidth": digits(certificate.bandwidth),
-        f"{percent(certificate.confidence)} interval": f"{digits(low)} to {digits(high)}",
-        "method": METHODS.get(certificate.method, certificate.method),
-        "norm ‖f‖": digits(certificate.norm),
-        "squared norm C of one kernel function": digits(certificate.energy),
-        "bound on ‖f − f_m‖": digits(certificate.bound),
-        "bound by Theorem 1": NO_THEOREM if (certificate.incoherence or 0.0) < 0 else digits(certificate.theorem_bound),
-        "bound on the largest difference": digits(certificate.sup_bound),
-        "incoherence ν": digits(certificate.incoherence),
-        "largest change of the log-density": digits(certificate.log_density_change),
-    }
