@@ -17,7 +17,6 @@ nearest atom is one choice of such weights (on the simplex only if no wᵢ is ne
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,18 +52,10 @@ class Bounds:
     radius: float | None = None
 
     @classmethod
-    def from_terms(cls, terms: BoundTerms, chosen: float = 0.0, signed: bool = False, radius: float | None = None) -> Bounds:
-        """The bounds from the terms of all points. ``chosen`` is Σ|w| over the points that are atoms."""
-        rest, least = max(terms.total - chosen, 0.0), _rounded(terms.least)
-        summed = min(terms.summed, rest * _distance_to_span(terms.least_square))
-        return cls(summed, theorem_one(rest, least), terms.quantised, least, signed, radius)
-
-    @classmethod
     def from_incoherence(cls, rest: float, incoherence: float | None) -> Bounds:
         """The bounds from ν alone. ``rest`` is Σ|w| over the points that are not atoms. If ν < 0, only ‖f − Pf‖ ≤ rest is known."""
         if incoherence is None:
             return cls(None, None, None, None)
-        incoherence = _rounded(incoherence)
         theorem = theorem_one(rest, incoherence)
         return cls(rest if theorem is None else theorem, theorem, None, incoherence)
 
@@ -79,51 +70,27 @@ class Bounds:
         return min((bound for bound in candidates if bound is not None), default=None), theorem
 
 
-@dataclass(frozen=True)
-class BoundTerms:
-    """Sums over points from the largest inner product g of each point with an atom. The terms of several parts are added.
-
-    Attributes
-    ----------
-    summed, quantised, total : Σ|w|√(1 − g²), Σ|w|√(2 − 2g) and Σ|w|.
-    least, least_square : The smallest g and the smallest g² over the points of non-zero weight; 1 if there are no such points.
-    """
-
-    summed: float
-    quantised: float
-    total: float
-    least: float
-    least_square: float
-
-    @classmethod
-    def of(cls, g: Array, weights: Array) -> BoundTerms:
-        """The terms of points with largest inner products g (n,) and weights |w| (n,), on the device of these arrays."""
-        squares = g * g
-        weighted = weights > 0
-        least, least_square = (float(np.where(weighted, values, 1.0).min()) if len(g) else 1.0 for values in (g, squares))
-        summed, quantised = np.sqrt(np.maximum(1 - squares, 0.0)), np.sqrt(np.maximum(2 - 2 * g, 0.0))
-        return cls(float(weights @ summed), float(weights @ quantised), float(weights.sum()), least, least_square)
-
-    @classmethod
-    def joined(cls, parts: Sequence[BoundTerms]) -> BoundTerms:
-        """The terms of several parts together, added in their order."""
-        summed, quantised, total = np.sum([(part.summed, part.quantised, part.total) for part in parts], axis=0).tolist()
-        return cls(summed, quantised, total, min(part.least for part in parts), min(part.least_square for part in parts))
-
-
 def bounds_of(mean: KernelMean, atoms: Array, chosen: float, cover: LeafCover | None) -> Bounds:
     """The bounds from the nearest atom of each point. ``chosen`` is Σ|w| over the points that are atoms. One pass over the data."""
-    parts: dict[int, tuple[BoundTerms, float]] = {}
+    sums: dict[int, tuple[float, float, float]] = {}  # Σ|w|√(1 − g²), Σ|w|√(2 − 2g) and Σ|w| by block
+    ends: dict[int, tuple[float, float, float]] = {}  # the smallest g and g², and the largest distance, of points with weight
 
     def add(block: int, rows: Any, _: Any, g: Array, distance: Array) -> None:
-        weights = to_device_of(g, mean.magnitudes[rows])
-        parts[block] = BoundTerms.of(g, weights), float(np.where(weights > 0, distance, 0.0).max())
+        weights, squares = to_device_of(g, mean.magnitudes[rows]), g * g
+        summed, quantised = np.sqrt(np.maximum(1 - squares, 0.0)), np.sqrt(np.maximum(2 - 2 * g, 0.0))
+        sums[block] = float(weights @ summed), float(weights @ quantised), float(weights.sum())
+        has_weight = weights > 0
+        least, least_square = (float(np.where(has_weight, values, 1.0).min()) for values in (g, squares))
+        ends[block] = least, least_square, float(np.where(has_weight, distance, 0.0).max())
 
     with_nearest_atoms(mean, atoms, cover, add, there=True)
-    # Terms are added in the order of the blocks, so that the result does not depend on the threads.
-    terms = BoundTerms.joined([parts[k][0] for k in sorted(parts)])
-    radius = max(part[1] for part in parts.values())
-    return Bounds.from_terms(terms, chosen, bool(mean.stored_weights.min() < 0), radius)
+    # added in the order of the blocks, so that the result does not depend on the threads
+    summed, quantised, total = np.sum([sums[k] for k in sorted(sums)], axis=0).tolist()
+    least, least_square, radius = zip(*ends.values(), strict=True)
+    rest = max(total - chosen, 0.0)
+    nu = 0.0 if -ROUNDING <= min(least) < 0 else min(least)  # orthogonal kernel functions, up to rounding
+    summed = min(summed, rest * float(np.sqrt(max(1 - min(least_square), 0.0))))
+    return Bounds(summed, theorem_one(rest, nu), quantised, nu, bool(mean.stored_weights.min() < 0), max(radius))
 
 
 def theorem_one(rest: float, incoherence: float) -> float | None:
@@ -131,14 +98,4 @@ def theorem_one(rest: float, incoherence: float) -> float | None:
 
     None if ν is negative, because the theorem then does not hold.
     """
-    return rest * _distance_to_span(incoherence**2) if incoherence >= 0 else None
-
-
-def _rounded(product: float) -> float:
-    """The product of orthogonal kernel functions as 0, even if rounding makes it slightly negative."""
-    return 0.0 if -ROUNDING <= product < 0 else product
-
-
-def _distance_to_span(square: float) -> float:
-    """√(1 − g²): the distance of a kernel function to the span of another, if their squared inner product is g²."""
-    return float(np.sqrt(max(1 - square, 0.0)))
+    return rest * float(np.sqrt(max(1 - incoherence**2, 0.0))) if incoherence >= 0 else None

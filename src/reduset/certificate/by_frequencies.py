@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from reduset._engine import Frame, cached_property
 from reduset._types import Array, Indices
-from reduset.certificate.by_scale import Scales, WaveScales, reaches, rung_bandwidths, sum_of_squares
-from reduset.certificate.frequencies import FrequencyLadders, Waves, two_sided
-from reduset.certificate.probe import Measurement, Probe
+from reduset.certificate.by_scale import WaveScales, rung_bandwidths, sum_of_squares
+from reduset.certificate.frequencies import MASS_MISSING, FrequencyLadders, Waves, two_sided
+from reduset.certificate.probe import Measurement, Probe, RowProbe
 from reduset.kernels import ProductSpectrum, RadialKernel
 from reduset.mean import KernelMean, with_bandwidth
 from reduset.mixture import Pieces
@@ -48,28 +48,26 @@ class _Bank(NamedTuple):
 
 
 class FrequencyProbe(Probe):
-    """By frequencies of the kernel's spectrum, at several scales in the directions in which the data spread."""
+    """By frequencies of the kernel's spectrum, at several scales in the directions in which the data spread.
+
+    `measure` uses a sample of rows instead if the small mean misses much of the mass (`rows_needed`).
+    """
 
     def __init__(self, mean: KernelMean, confidence: float, rng: np.random.Generator) -> None:
-        kernel = mean.kernel
-        if not isinstance(kernel, RadialKernel):
-            raise TypeError(f"only shift-invariant kernels have a spectrum, got {kernel!r}")
-        self._mean, self._rng = mean, rng
+        self._mean, self._rng, self.kernel = mean, rng, cast(RadialKernel, mean.kernel)
         self._confidence, self._quantile = confidence, two_sided(confidence)
-        self._spectrum = kernel.spectrum(mean.dimension)
-        frame = kernel.frame(mean.atoms, kernel.product(mean.dimension))
+        self._spectrum = self.kernel.spectrum(mean.dimension)
+        matrix = self.kernel.frame(mean.atoms, self.kernel.product(mean.dimension)).matrix
+        self._sample = mean.atoms[:: max(1, mean.size // SAMPLE_ROWS)]
         # The median is the origin. With the mean, one distant outlier would cost the angles of all other points their digits.
-        self.frame = Frame(np.median(self._sample_rows(), axis=0), frame.matrix)
+        self.frame = Frame(np.median(np.asarray(self._sample, np.float64), axis=0), matrix)
         self.resolved = angles_have_digits(self._coordinates())
         self._banks: dict[tuple[int, int], _Bank] = {}
-
-    def _sample_rows(self) -> Array:
-        return np.asarray(self._mean.atoms[:: max(1, self._mean.size // SAMPLE_ROWS)], np.float64)
 
     def _coordinates(self) -> Array:
         """The coordinates of a sample of rows in the frame."""
         with np.errstate(over="ignore", invalid="ignore"):
-            return np.clip(self.frame.apply(self._sample_rows()), -1e100, 1e100)
+            return np.clip(self.frame.apply(np.asarray(self._sample, np.float64)), -1e100, 1e100)
 
     @cached_property
     def _scales(self) -> tuple[NDArray[Any], float]:
@@ -77,52 +75,36 @@ class FrequencyProbe(Probe):
         find = _wide_directions if self._spectrum.rotates else _wide_columns
         return find(self._coordinates())
 
-    def ladders(self, count: int, size: int) -> FrequencyLadders:
-        """``count`` ladders for compressions to ``size`` atoms. Each call draws new ladders."""
-        return self._drawn(count, size, self._rng)
+    @cached_property
+    def _by_rows(self) -> RowProbe:
+        return RowProbe(self._mean, self._confidence, self._rng)
 
-    def _drawn(self, count: int, size: int, rng: np.random.Generator) -> FrequencyLadders:
+    def ladders(self, count: int, size: int, rng: np.random.Generator | None = None) -> FrequencyLadders:
+        """``count`` ladders for compressions to ``size`` atoms. Each call draws new ladders, unless ``rng`` is given."""
         starts, below, rungs = self._span_of_scales(size)
-        spectrum, wide = self._spectrum, self._scales[0]
+        spectrum, wide, rng = self._spectrum, self._scales[0], rng or self._rng
         if isinstance(spectrum, ProductSpectrum):
             return FrequencyLadders.along_axes(spectrum, wide, count, starts, below, rungs, rng)
         return FrequencyLadders.spanning(spectrum, wide, count, starts, below, rungs, rng)
 
-    def scales(self, size: int, rng: np.random.Generator) -> Scales:
-        scales = self._ladder_scales(size, rng)
-        if scales.median is None or reaches(scales.kernel, scales.ladders, scales.median):
+    def scales(self, size: int, rng: np.random.Generator, with_coarser: bool = True) -> WaveScales:
+        """The errors at every scale; ``with_coarser`` up to the median distance of the rows, by other ladders if necessary."""
+        mean, (ladders, waves) = self._mean, self._bank(LADDERS, size)
+        thin = 0.0  # the spread of the data, in bandwidths, in the directions in which no ladder climbs
+        if ladders.thin:
+            wide, z = self._scales[0], _winsorized(self._coordinates())
+            rest = z - (z @ wide) @ wide.T
+            thin = float(np.sqrt(np.mean(np.einsum("ij,ij->i", rest, rest)))) / self.kernel.product(mean.dimension).stretch
+        scales = WaveScales.from_rows(mean, sum_of_squares(mean.weights), ladders, waves, self.frame, rng, thin)
+        if not with_coarser or scales.median is None or scales.reaches(scales.median):
             return scales
-        return replace(scales, coarser=self.at(scales.median, rng)._ladder_scales(size, rng))
-
-    @property
-    def kernel(self) -> RadialKernel:
-        """The kernel of the points."""
-        return cast(RadialKernel, self._mean.kernel)
-
-    def at(self, bandwidth: float, rng: np.random.Generator) -> FrequencyProbe:
-        """The probe of the same points for another bandwidth."""
-        wider = with_bandwidth(self._mean, bandwidth)
-        return FrequencyProbe(wider, self._confidence, rng)
-
-    def _ladder_scales(self, size: int, rng: np.random.Generator) -> WaveScales:
-        """The errors at other scales from the ladders of the kernel's bandwidth."""
-        ladders, waves = self._bank(LADDERS, size)
-        squares = sum_of_squares(self._mean.weights)
-        return WaveScales.from_rows(self._mean, squares, ladders, waves, self.frame, rng, self.thin_in(ladders))
-
-    def thin_in(self, ladders: FrequencyLadders) -> float:
-        """The spread of the data, in bandwidths, in the thin directions in which no ladder climbs."""
-        if not ladders.thin:
-            return 0.0
-        wide, z = self._scales[0], _winsorized(self._coordinates())
-        rest = z - (z @ wide) @ wide.T
-        stretch = self.kernel.product(self._mean.dimension).stretch
-        return float(np.sqrt(np.mean(np.einsum("ij,ij->i", rest, rest)))) / stretch
+        wider = FrequencyProbe(with_bandwidth(mean, scales.median), self._confidence, rng)
+        return replace(scales, coarser=wider.scales(size, rng, with_coarser=False))
 
     def bandwidths(self, size: int) -> Array:
         """The bandwidths of a profile, from coarse to fine."""
         _, below, rungs = self._span_of_scales(size)
-        return rung_bandwidths(cast(RadialKernel, self._mean.kernel), below, rungs)
+        return rung_bandwidths(self.kernel, below, rungs)
 
     def _bank(self, count: int, size: int) -> tuple[FrequencyLadders, Waves]:
         """``count`` ladders for compressions to ``size`` atoms, drawn once, and f̂ at their frequencies. One pass over the data."""
@@ -133,7 +115,7 @@ class FrequencyProbe(Probe):
             self._banks[count, rungs] = _Bank(start, ladders, ladders.waves(self._mean.atoms, self._mean.weights, self.frame))
         bank = self._banks[count, rungs]
         if bank.ladders is None:
-            bank = self._banks[count, rungs] = bank._replace(ladders=self._drawn(count, size, deepcopy(bank.start)))
+            bank = self._banks[count, rungs] = bank._replace(ladders=self.ladders(count, size, deepcopy(bank.start)))
         return cast(FrequencyLadders, bank.ladders), bank.waves
 
     def release(self) -> None:
@@ -163,16 +145,26 @@ class FrequencyProbe(Probe):
         rungs = max(below + int(np.ceil(top)), MIN_OCTAVES) + 1
         return (2.0 ** (0.5 - below), 2.0**-below), below, rungs
 
-    def _estimate(self, count: int, atoms: Pieces, weights: Array) -> Measurement:
+    def glance(self, atoms: Pieces, weights: Array, kappa: Array, count: int = QUICK_LADDERS) -> Measurement:
         ladders, waves = self._bank(count, len(atoms))
         return ladders.measure(waves - ladders.waves(atoms, weights, self.frame), self._quantile)
 
-    def glance(self, atoms: Pieces, weights: Array, kappa: Array) -> Measurement:
-        return self._estimate(QUICK_LADDERS, atoms, weights)
-
     def measure(self, atoms: Pieces, weights: Array, kappa: Array) -> Measurement:
-        is_small = self._mean.size < LADDERS  # with many columns, ladders would be larger than the rows
-        return self._estimate(QUICK_LADDERS if is_small else LADDERS, atoms, weights)
+        mean = self._mean
+        if rows_needed(True, abs(mean.mass - float(weights.sum())) / mean.total):
+            return self._by_rows.measure(atoms, weights, kappa)
+        # with many columns, ladders would be larger than a few rows
+        return self.glance(atoms, weights, kappa, QUICK_LADDERS if mean.size < LADDERS else LADDERS)
+
+
+def rows_needed(resolved: bool, missing: float) -> bool:
+    """Whether to measure the error by rows: if angles have no digits, or if a large proportion of the mass is ``missing``.
+
+    The energy of a difference in mass is concentrated near frequency 0. If the data lie on a lattice, it is also concentrated near
+    the reciprocal lattice. Random frequencies miss such narrow regions. The values of the difference at the rows hardly vary, so
+    that a small sample of rows estimates it well.
+    """
+    return not resolved or missing > MASS_MISSING
 
 
 def _wide_directions(z: Array) -> tuple[Array, float]:

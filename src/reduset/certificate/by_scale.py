@@ -22,7 +22,6 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from reduset._engine import Frame, blocks, cached_property
 from reduset._types import Array, Precision
@@ -202,9 +201,10 @@ class WaveScales(Scales):
     kernel : The kernel with the spectrum of the ladders.
     waves : (s, rungs) Fourier sums of the mean.
     mass, squares : Σ w and Σ w² of the mean.
-    norms : (k, 2) ‖f‖² at each of the bandwidths, from pairs of rows, and its relative standard error.
+    norms : (k, 2) ‖f‖² at the bandwidth of each rung, from pairs of rows, and its relative standard error.
     thin : Spread of the data in directions in which no ladder climbs, in the frame's coordinates.
-    hidden : Number of the coarsest bandwidths that are not shown by default.
+    rungs : (k,) the bandwidths of the rungs, from coarse to fine
+    bandwidths : The bandwidths that are shown by default.
     coarser : The same for the median distance as bandwidth, if the ladders do not reach it. Otherwise None.
     """
 
@@ -217,7 +217,8 @@ class WaveScales(Scales):
     norms: Array
     thin: float
     median: float | None
-    hidden: int = 0
+    rungs: Array
+    bandwidths: Array
     coarser: WaveScales | None = None
 
     @classmethod
@@ -232,62 +233,47 @@ class WaveScales(Scales):
         thin: float = 0.0,
     ) -> WaveScales:
         """From the Fourier sums of a mean, and all of its rows or a random sample of them with the same mass."""
-        kernel = cast(RadialKernel, rows.kernel)
-        norms = square_norms(rows, squares, kernel, rung_bandwidths(kernel, ladders.below, ladders.rungs), rng)
-        return cls(kernel, ladders, waves, frame, rows.mass, squares, norms, thin, median_distance(rows))
-
-    @property
-    def _rungs(self) -> Array:
-        """The bandwidths of the rungs."""
-        return rung_bandwidths(self.kernel, self.ladders.below, self.ladders.rungs)
-
-    @property
-    def bandwidths(self) -> Array:  # type: ignore[override]
-        return self._rungs[self.hidden :]
+        kernel, median = cast(RadialKernel, rows.kernel), median_distance(rows)
+        rungs = rung_bandwidths(kernel, ladders.below, ladders.rungs)
+        norms = square_norms(rows, squares, kernel, rungs, rng)
+        return cls(kernel, ladders, waves, frame, rows.mass, squares, norms, thin, median, rungs, rungs)
 
     def from_spread(self) -> WaveScales:
         """The same with default bandwidths from the scale of the data, for ladders that start at much larger scales."""
         if self.median is None:
             return self
-        return replace(self, hidden=max(int((self._rungs >= self.median).sum()) - STEPS, 0))
+        return replace(self, bandwidths=self.rungs[max(int((self.rungs >= self.median).sum()) - STEPS, 0) :])
 
-    def _measures(self, bandwidth: float) -> bool:
-        return measures(self.kernel, self.ladders, bandwidth)
+    def measures(self, bandwidth: float) -> bool:
+        """Whether the ladders measure the error at a bandwidth: a rung's, or one with many effective ladders (Kish)."""
+        if np.isclose(self.rungs, bandwidth, rtol=1e-9, atol=0).any():
+            return True
+        ratio = bandwidth / self.kernel.width
+        if self.ladders.thin and ratio > MAX_WIDER:
+            return False
+        log_weights = self.ladders.log_weights_at(ratio)
+        weights = np.exp(log_weights - log_weights.max()).sum(axis=1)
+        return float(weights.sum() ** 2 / (len(weights) * (weights @ weights))) >= MIN_EFFECTIVE
+
+    def reaches(self, bandwidth: float) -> bool:
+        """Whether they measure the error at a bandwidth that does not exceed the bandwidths of the rungs."""
+        return bool(bandwidth <= self.rungs[0] * (1 + 1e-9)) and self.measures(bandwidth)
 
     def nearest(self, bandwidth: float) -> float:
-        if self._measures(bandwidth) or (self.coarser is not None and self.coarser._measures(bandwidth)):
+        if self.measures(bandwidth) or (self.coarser is not None and self.coarser.measures(bandwidth)):
             return bandwidth
-        return float(self._rungs[np.abs(np.log(self._rungs / bandwidth)).argmin()])
+        return float(self.rungs[np.abs(np.log(self.rungs / bandwidth)).argmin()])
 
     def profile(self, small: SmallMean, bandwidths: Array, confidence: float, random: int) -> ErrorProfile:
-        measured, coarser = np.array([self._measures(float(width)) for width in bandwidths]), self.coarser
-        if coarser is not None:
-            reached = [reaches(self.kernel, self.ladders, float(width)) for width in bandwidths]
-            far = ~np.array(reached) & [coarser._measures(float(width)) for width in bandwidths]
+        """The errors by the ladders. At bandwidths that they do not measure, only the triangle inequality holds."""
+        bandwidths = np.asarray(bandwidths)
+        if self.coarser is not None:
+            reached = np.array([self.reaches(float(width)) for width in bandwidths])
+            far = ~reached & [self.coarser.measures(float(width)) for width in bandwidths]
             if far.any():
-                return self._with_coarser(coarser, far, small, np.asarray(bandwidths), confidence, random)
-        return self._profile(small, bandwidths, measured, confidence, random)
-
-    def _with_coarser(
-        self, coarser: WaveScales, far: NDArray[np.bool_], small: SmallMean, bandwidths: Array, confidence: float, random: int
-    ) -> ErrorProfile:
-        """The errors if the bandwidths ``far`` need coarser ladders. All intervals hold simultaneously (Bonferroni)."""
-        level = confidence if far.all() else (1 + confidence) / 2
-        parts = [coarser.profile(small, bandwidths[far], level, random)]
-        if not far.all():
-            parts.append(self.profile(small, bandwidths[~far], level, random))
-        order = np.argsort(np.concatenate([np.flatnonzero(far), np.flatnonzero(~far)]))
-        errors, intervals, drawn, noise = (
-            np.concatenate([getattr(part, name) for part in parts])[order]
-            for name in ("relative_errors", "intervals", "random_rows", "noise")
-        )
-        return ErrorProfile(bandwidths, errors, intervals, drawn, noise, confidence, parts[0].limit)
-
-    def _profile(
-        self, small: SmallMean, bandwidths: Array, measured: NDArray[np.bool_], confidence: float, random: int
-    ) -> ErrorProfile:
-        """The errors by the ladders. At bandwidths that are not ``measured``, only the triangle inequality holds."""
-        ladders, rungs = self.ladders, self._rungs
+                return self._with_coarser(self.coarser, far, small, bandwidths, confidence, random)
+        ladders, rungs = self.ladders, self.rungs
+        measured = np.array([self.measures(float(width)) for width in bandwidths])
         pieces, missing = pieces_of(small), abs(self.mass - small.mass) > MASS_MISSING * abs(self.mass)
         # The energy of a difference in mass is concentrated near frequency 0. Therefore f − f_m = (f − g) + (g − f_m), where g is
         # f_m scaled to the mass of f. The ladders measure the first part, and the norm of the second is known.
@@ -321,29 +307,22 @@ class WaveScales(Scales):
         intervals = np.clip(ends, np.maximum(np.abs(1 - norm) - slack, 0.0)[:, None], (1 + norm + slack)[:, None])
         noise, drawn = _sampling_errors(whole, self.mass, self.squares, random)
         limit = missing_mass(self.mass, small.mass)
-        return ErrorProfile(np.asarray(bandwidths), np.clip(errors, *intervals.T), intervals, drawn, noise, confidence, limit)
+        return ErrorProfile(bandwidths, np.clip(errors, *intervals.T), intervals, drawn, noise, confidence, limit)
 
-
-def measures(kernel: RadialKernel, ladders: FrequencyLadders, bandwidth: float) -> bool:
-    """Whether ladders of a kernel measure the error at another bandwidth: a rung's, or one with many effective ladders (Kish)."""
-    if np.isclose(rung_bandwidths(kernel, ladders.below, ladders.rungs), bandwidth, rtol=1e-9, atol=0).any():
-        return True
-    ratio = bandwidth / kernel.width
-    if ladders.thin and ratio > MAX_WIDER:
-        return False
-    return _effective(ladders.log_weights_at(ratio)) >= MIN_EFFECTIVE
-
-
-def reaches(kernel: RadialKernel, ladders: FrequencyLadders, bandwidth: float) -> bool:
-    """Whether ladders of a kernel measure the error at a bandwidth, which must not exceed the bandwidths of their rungs."""
-    coarsest = rung_bandwidths(kernel, ladders.below, ladders.rungs)[0]
-    return bool(bandwidth <= coarsest * (1 + 1e-9)) and measures(kernel, ladders, bandwidth)
-
-
-def _effective(log_weights: Array) -> float:
-    """The effective number of ladders, as a proportion of all ladders, from log-weights (s, rungs)."""
-    weights = np.exp(log_weights - log_weights.max()).sum(axis=1)
-    return float(weights.sum() ** 2 / (len(weights) * (weights @ weights)))
+    def _with_coarser(
+        self, coarser: WaveScales, far: NDArray[np.bool_], small: SmallMean, bandwidths: Array, confidence: float, random: int
+    ) -> ErrorProfile:
+        """The errors if the bandwidths ``far`` need coarser ladders. All intervals hold simultaneously (Bonferroni)."""
+        level = confidence if far.all() else (1 + confidence) / 2
+        parts = [coarser.profile(small, bandwidths[far], level, random)]
+        if not far.all():
+            parts.append(self.profile(small, bandwidths[~far], level, random))
+        order = np.argsort(np.concatenate([np.flatnonzero(far), np.flatnonzero(~far)]))
+        errors, intervals, drawn, noise = (
+            np.concatenate([getattr(part, name) for part in parts])[order]
+            for name in ("relative_errors", "intervals", "random_rows", "noise")
+        )
+        return ErrorProfile(bandwidths, errors, intervals, drawn, noise, confidence, parts[0].limit)
 
 
 def median_distance(rows: KernelMean) -> float | None:

@@ -24,7 +24,7 @@ from reduset._types import Array
 from reduset.certificate.by_frequencies import FrequencyProbe
 from reduset.certificate.certificate import Certificate
 from reduset.certificate.frequencies import two_sided
-from reduset.certificate.rule import EXACT_UP_TO, EitherProbe, probe_for
+from reduset.certificate.rule import EXACT_UP_TO, probe_for
 from reduset.kernels import RadialKernel, exponential
 from reduset.mean import KernelMean
 
@@ -37,7 +37,7 @@ def certificate_between(full: KernelMean, small: KernelMean, kernel: RadialKerne
     probe = probe_for(full, CONFIDENCE, rng)
     atoms = np.asarray(small.atoms, np.float64)
     # For means of equal mass, this probe uses frequencies, which need no values at the atoms.
-    values: Array = np.empty(0) if isinstance(probe, EitherProbe) else kernel.product_sums(full.atoms, full.weights, atoms)
+    values: Array = np.empty(0) if isinstance(probe, FrequencyProbe) else kernel.product_sums(full.atoms, full.weights, atoms)
     measured = probe.measure(atoms, small.weights, values)
     drawn = small.draw_rows(NORM_ROWS, rng)
     products = kernel.product_sums(small.atoms, small.weights, atoms[drawn])

@@ -22,17 +22,16 @@ from scipy import special
 
 from reduset._engine import Frame, blocks, fourier_sums
 from reduset._types import Array, Floats
-from reduset.certificate.probe import Measurement
+from reduset.certificate.probe import SAFETY, Measurement
 from reduset.kernels import ProductSpectrum, RadialKernel, Spectrum
 from reduset.mixture import ComponentPieces
 
 Waves = NDArray[np.complex128]
 
-SAFETY = 1.1  # factor on normal intervals, because estimated variances of skewed terms are slightly too small
 COUNT, OCTAVES_BELOW = 64, 12  # ladders for any data, and the octaves that they start below the scale of the spectrum
 SEED = 20171
 BLOCK_ENTRIES = 1 << 15  # numbers in a block of frequencies
-MASS_MISSING = 0.1  # largest difference in mass, relative, that frequencies measure well (`rule.rows_needed`)
+MASS_MISSING = 0.1  # largest difference in mass, relative, that frequencies measure well (`by_frequencies.rows_needed`)
 
 
 @dataclass(frozen=True)

@@ -3,14 +3,6 @@
 The difference ‖f‖² − αᵀκ of two nearly equal numbers loses all digits, and ‖f‖² costs n². Each probe avoids both. It is prepared
 once for f and is then inexpensive for every f_m. A new probe is a class with `glance` (and `measure`, if it has a better estimate),
 and a line in `reduset.certificate.rule`, which selects the probe. All kernel functions are scaled to norm 1.
-
-**Rounding of coordinates.** In one frame for all points, a coordinate z is rounded twice, as if its point had been moved by
-ρ = 2ε|z|. With v the weights of all kernel functions of f − f_m, the square then changes by at most
-
-    2·L·Σ|v|·Σ|v|ρ,    L the largest slope of g,      and by      2η√square + η²,    η = Σ|v|·‖φ(·, 0) − φ(·, ρ)‖
-
-(each pair by itself; and by the triangle inequality). The smaller bound counts. For data of up to some thousand bandwidths across
-it is below the rounding of the sums. One pass over the points, O(n·d).
 """
 
 from __future__ import annotations
@@ -20,14 +12,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy import special
 
-from reduset._engine import row_blocks
-from reduset._types import Array, Floats
-from reduset.kernels import Kernel, RadialKernel
-from reduset.mixture import Pieces
+from reduset._engine import cached_property
+from reduset._types import Array, Floats, Indices
+from reduset.kernels import Kernel
+from reduset.mean import KernelMean
+from reduset.mixture import Pieces, own_sums_of, sums_of
 
 if TYPE_CHECKING:
     from reduset.certificate.by_scale import Scales
+
+SAFETY = 1.1  # factor on normal intervals, because estimated variances of skewed terms are slightly too small
+PROBE_ROWS = 384
 
 
 @dataclass(frozen=True)
@@ -72,43 +69,36 @@ class Probe(ABC):
         return self.glance(atoms, weights, kappa)
 
 
-FAR_FROM_CENTRE = 1e3  # bandwidths; closer to the centre, coordinates are rounded by less than sums are
-LARGEST_SLOPE = 1.0  # slope of g in the coordinates of its product, for every family
-SMALLEST_DISTANCE = 1e-4  # below it 1 − g has no digits, and ‖φ(·, 0) − φ(·, ρ)‖ of a smooth g is proportional to ρ
-EPS = float(np.finfo(np.float64).eps)
+class RowProbe(Probe):
+    """By a sample of rows. The values of f at these rows take the only pass over the data."""
+
+    def __init__(self, mean: KernelMean, confidence: float, rng: np.random.Generator) -> None:
+        self._mean, self._rng = mean, rng
+        self._total = mean.total
+        # standard errors to either side
+        self._quantile = float(special.stdtrit(PROBE_ROWS - 1, 0.5 + confidence / 2)) * SAFETY
+
+    @cached_property
+    def _drawn(self) -> tuple[Indices, Array]:
+        """Rows drawn by weight, and f at each."""
+        mean = self._mean
+        rows = mean.draw_rows(PROBE_ROWS, self._rng)
+        return rows, mean.kernel.product_sums(mean.atoms, mean.weights, mean.atoms[rows])
+
+    def glance(self, atoms: Pieces, weights: Array, kappa: Array) -> Measurement:
+        mean = self._mean
+        rows, values = self._drawn
+        signs = self._total * np.sign(mean.weights[rows])
+        return by_rows(mean.kernel, mean.atoms[rows], values, signs, atoms, weights, kappa, self._quantile)
 
 
-def are_far(kernel: Kernel, points: Floats) -> bool:
-    """Whether some points are so far from the centre that coordinates are rounded by more than sums are."""
-    return isinstance(kernel, RadialKernel) and bool(_lengths(kernel, points).max() > FAR_FROM_CENTRE)
-
-
-def far_square(kernel: Kernel, points: Floats, weights: Array) -> Measurement:
-    """‖Σ v φ(·, x)‖² of all kernel functions in one frame. The interval covers the rounding of the coordinates."""
-    if not isinstance(kernel, RadialKernel):
-        raise TypeError(f"the rounding of coordinates is only known for kernels of a distance, got {kernel!r}")
-    square = float(weights @ kernel.product_sums(points, weights, points))
-    magnitudes, moves = np.abs(weights), 2 * EPS * _lengths(kernel, points)
-    width = _width(kernel, square, magnitudes, moves, points.shape[1])
-    width += 4 * EPS * float(magnitudes.sum()) ** 2  # the rounding of the sums
-    return Measurement(max(square, 0.0), max(square - width, 0.0), max(square, 0.0) + width, "exact", width)
-
-
-def _lengths(kernel: RadialKernel, points: Floats) -> Array:
-    frame = kernel.frame(points, kernel.product(points.shape[1]))
-    with np.errstate(over="ignore"):
-        return np.concatenate([np.abs(frame.apply(points[a:b])).sum(axis=1) for a, b in row_blocks(points, points.shape[1])])
-
-
-def _width(kernel: Kernel, square: float, magnitudes: Array, moves: Array, dimension: int) -> float:
-    """The largest change of the square, from |v| of all kernel functions and the distance by which each is moved."""
-    moves = np.minimum(moves, 1.0)  # a kernel function that is moved further counts as a different one
-    changes = np.sqrt(2 - 2 * kernel.product_at(np.maximum(moves, SMALLEST_DISTANCE), dimension))
-    changes *= np.minimum(moves / SMALLEST_DISTANCE, 1.0)
-    close = moves < SMALLEST_DISTANCE
-    # A kernel with a corner changes by the root of ρ, which 1 − g shows down to rounding.
-    rough = np.sqrt(np.maximum(2 - 2 * kernel.product_at(moves[close], dimension) - 8 * EPS, 0.0))
-    changes[close] = np.maximum(changes[close], rough)
-    eta = float(magnitudes @ changes)
-    by_pairs = 2 * LARGEST_SLOPE * float(magnitudes.sum()) * float(magnitudes @ moves)
-    return min(by_pairs, 2 * eta * float(np.sqrt(max(square, 0.0)) + eta) + eta**2)
+def by_rows(
+    kernel: Kernel, points: Floats, values: Array, signs: Array, atoms: Pieces, weights: Array, kappa: Array, quantile: float
+) -> Measurement:
+    """‖f − f_m‖² from the values of f at points drawn by |w|. ``signs`` are the signs of their weights, times Σ|w|."""
+    terms = signs * (values - sums_of(kernel, atoms, weights, points))
+    at_atoms = float(weights @ (kappa - own_sums_of(kernel, atoms, weights)))
+    square = float(terms.mean()) - at_atoms
+    # By the rule of three, rows that were not drawn may make up a proportion of 3 / (number of drawn rows).
+    width = np.hypot(quantile * float(terms.std(ddof=1)) / np.sqrt(len(terms)), 3 * float(np.abs(terms).max()) / len(terms))
+    return Measurement.within(square, width, "rows")

@@ -1,9 +1,17 @@
-"""Probes by pairs of rows and by a sample of rows, and the rule that selects a probe.
+"""The exact probe, by pairs of rows, and the rule that selects a probe.
 
 - `ExactProbe`, up to `EXACT_UP_TO` rows: Σᵢ wᵢ r(xᵢ) − Σ αₗ r(cₗ) with r = f − f_m. Exact up to rounding, O(n²). Errors below the
   rounding are measured by frequencies.
 - `FrequencyProbe`, for more rows, if the kernel has a spectrum and angles have digits.
-- `RowProbe`, otherwise, and if much of the mass is missing (`EitherProbe`). It uses a sample of rows, O(n·s).
+- `RowProbe`, otherwise, and if much of the mass is missing. It uses a sample of rows, O(n·s).
+
+**Rounding of coordinates.** In one frame for all points, a coordinate z is rounded twice, as if its point had been moved by
+ρ = 2ε|z|. With v the weights of all kernel functions of f − f_m, the square then changes by at most
+
+    2·L·Σ|v|·Σ|v|ρ,    L the largest slope of g,      and by      2η√square + η²,    η = Σ|v|·‖φ(·, 0) − φ(·, ρ)‖
+
+(each pair by itself; and by the triangle inequality). The smaller bound counts. For data of up to some thousand bandwidths across
+it is below the rounding of the sums. One pass over the points, O(n·d).
 """
 
 from __future__ import annotations
@@ -11,58 +19,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from scipy import special
 
-from reduset._engine import cached_property
-from reduset._types import Array, Floats, Indices
+from reduset._engine import cached_property, row_blocks
+from reduset._types import Array, Floats
 from reduset.certificate.by_frequencies import FrequencyProbe
 from reduset.certificate.by_scale import ExactScales, Scales
-from reduset.certificate.frequencies import MASS_MISSING, SAFETY
-from reduset.certificate.probe import Measurement, Probe, are_far, far_square
+from reduset.certificate.probe import Measurement, Probe, RowProbe
 from reduset.kernels import Kernel, Laplacian, RadialKernel
 from reduset.mean import KernelMean
 from reduset.mixture import ComponentPieces, Pieces, own_sums_of, sums_of
 
-PROBE_ROWS = 384
-
-
-class RowProbe(Probe):
-    """By a sample of rows. The values of f at these rows take the only pass over the data."""
-
-    def __init__(self, mean: KernelMean, confidence: float, rng: np.random.Generator) -> None:
-        self._mean, self._rng = mean, rng
-        self._total = mean.total
-        # standard errors to either side
-        self._quantile = float(special.stdtrit(PROBE_ROWS - 1, 0.5 + confidence / 2)) * SAFETY
-
-    @cached_property
-    def _drawn(self) -> tuple[Indices, Array]:
-        """Rows drawn by weight, and f at each."""
-        mean = self._mean
-        rows = mean.draw_rows(PROBE_ROWS, self._rng)
-        return rows, mean.kernel.product_sums(mean.atoms, mean.weights, mean.atoms[rows])
-
-    def mass_missing(self, weights: Array) -> float:
-        """The absolute difference in mass to these weights, as a proportion of Σ|w|."""
-        return abs(self._mean.mass - float(weights.sum())) / self._total
-
-    def glance(self, atoms: Pieces, weights: Array, kappa: Array) -> Measurement:
-        mean = self._mean
-        rows, values = self._drawn
-        signs = self._total * np.sign(mean.weights[rows])
-        return by_rows(mean.kernel, mean.atoms[rows], values, signs, atoms, weights, kappa, self._quantile)
-
-
-def by_rows(
-    kernel: Kernel, points: Floats, values: Array, signs: Array, atoms: Pieces, weights: Array, kappa: Array, quantile: float
-) -> Measurement:
-    """‖f − f_m‖² from the values of f at points drawn by |w|. ``signs`` are the signs of their weights, times Σ|w|."""
-    terms = signs * (values - sums_of(kernel, atoms, weights, points))
-    at_atoms = float(weights @ (kappa - own_sums_of(kernel, atoms, weights)))
-    square = float(terms.mean()) - at_atoms
-    # By the rule of three, rows that were not drawn may make up a proportion of 3 / (number of drawn rows).
-    width = np.hypot(quantile * float(terms.std(ddof=1)) / np.sqrt(len(terms)), 3 * float(np.abs(terms).max()) / len(terms))
-    return Measurement.within(square, width, "rows")
+EXACT_UP_TO = 4096
 
 
 class ExactProbe(Probe):
@@ -77,12 +44,11 @@ class ExactProbe(Probe):
         return self._mean.kernel.product_sums(self._mean.atoms, self._mean.weights, self._mean.atoms)
 
     def scales(self, size: int, rng: np.random.Generator) -> Scales | None:
-        return None if self._finer is None else ExactScales(self._copy, self._finer.bandwidths(size))
-
-    @property
-    def _copy(self) -> KernelMean:
-        """A copy, so that a result keeps no reference to the data of its caller."""
-        return KernelMean(np.array(self._mean.atoms), np.array(self._mean.weights), self._mean.kernel)
+        if self._finer is None:
+            return None
+        mean = self._mean  # copied, so that a result keeps no reference to the data of its caller
+        copy = KernelMean.unchecked(np.array(mean.atoms), np.array(mean.weights), mean.kernel)
+        return ExactScales(copy, self._finer.bandwidths(size))
 
     def glance(self, atoms: Pieces, weights: Array, kappa: Array) -> Measurement:
         mean = self._mean
@@ -103,30 +69,14 @@ class ExactProbe(Probe):
         return Measurement(max(square, 0.0), max(square - rounding, 0.0), max(square, 0.0) + rounding, "exact")
 
 
-EXACT_UP_TO = 4096
-
-
-def rows_needed(resolved: bool, missing: float) -> bool:
-    """Whether to measure the error by rows: if angles have no digits, or if a large proportion of the mass is ``missing``.
-
-    The energy of a difference in mass is concentrated near frequency 0. If the data lie on a lattice, it is also concentrated near
-    the reciprocal lattice. Random frequencies miss such narrow regions. The values of the difference at the rows hardly vary, so
-    that a small sample of rows estimates it well.
-    """
-    return not resolved or missing > MASS_MISSING
-
-
 def probe_for(mean: KernelMean, confidence: float, rng: np.random.Generator) -> Probe:
     """The probe for a mean: exact if it is small, otherwise by frequencies if the kernel has a spectrum, otherwise by rows."""
-    finer = None
-    if isinstance(mean.kernel, RadialKernel):
-        frequencies = FrequencyProbe(mean, confidence, rng)
-        if frequencies.resolved:
-            finer = frequencies
+    finer = FrequencyProbe(mean, confidence, rng) if isinstance(mean.kernel, RadialKernel) else None
+    if finer is not None and not finer.resolved:
+        finer = None
     if mean.size <= EXACT_UP_TO:
         return ExactProbe(mean, finer)
-    rows = RowProbe(mean, confidence, rng)
-    return EitherProbe(finer, rows) if finer else rows
+    return finer or RowProbe(mean, confidence, rng)
 
 
 def planned_method(mean: KernelMean) -> str:
@@ -136,18 +86,43 @@ def planned_method(mean: KernelMean) -> str:
     return "frequencies" if isinstance(mean.kernel, RadialKernel) else "rows"
 
 
-class EitherProbe(Probe):
-    """Frequencies, or a sample of rows if the small mean misses much of the mass of the large mean."""
+FAR_FROM_CENTRE = 1e3  # bandwidths; closer to the centre, coordinates are rounded by less than sums are
+LARGEST_SLOPE = 1.0  # slope of g in the coordinates of its product, for every family
+SMALLEST_DISTANCE = 1e-4  # below it 1 − g has no digits, and ‖φ(·, 0) − φ(·, ρ)‖ of a smooth g is proportional to ρ
+EPS = float(np.finfo(np.float64).eps)
 
-    def __init__(self, frequencies: FrequencyProbe, rows: RowProbe) -> None:
-        self._frequencies, self._rows = frequencies, rows
 
-    def scales(self, size: int, rng: np.random.Generator) -> Scales:
-        return self._frequencies.scales(size, rng)
+def are_far(kernel: Kernel, points: Floats) -> bool:
+    """Whether some points are so far from the centre that coordinates are rounded by more than sums are."""
+    return isinstance(kernel, RadialKernel) and bool(_lengths(kernel, points).max() > FAR_FROM_CENTRE)
 
-    def glance(self, atoms: Pieces, weights: Array, kappa: Array) -> Measurement:
-        return self._frequencies.glance(atoms, weights, kappa)
 
-    def measure(self, atoms: Pieces, weights: Array, kappa: Array) -> Measurement:
-        better = self._rows if rows_needed(True, self._rows.mass_missing(weights)) else self._frequencies
-        return better.measure(atoms, weights, kappa)
+def far_square(kernel: Kernel, points: Floats, weights: Array) -> Measurement:
+    """‖Σ v φ(·, x)‖² of all kernel functions in one frame. The interval covers the rounding of the coordinates."""
+    if not isinstance(kernel, RadialKernel):
+        raise TypeError(f"the rounding of coordinates is only known for kernels of a distance, got {kernel!r}")
+    square = float(weights @ kernel.product_sums(points, weights, points))
+    magnitudes, moves = np.abs(weights), 2 * EPS * _lengths(kernel, points)
+    width = _width(kernel, square, magnitudes, moves, points.shape[1])
+    width += 4 * EPS * float(magnitudes.sum()) ** 2  # the rounding of the sums
+    return Measurement(max(square, 0.0), max(square - width, 0.0), max(square, 0.0) + width, "exact", width)
+
+
+def _lengths(kernel: RadialKernel, points: Floats) -> Array:
+    frame = kernel.frame(points, kernel.product(points.shape[1]))
+    with np.errstate(over="ignore"):
+        return np.concatenate([np.abs(frame.apply(points[a:b])).sum(axis=1) for a, b in row_blocks(points, points.shape[1])])
+
+
+def _width(kernel: Kernel, square: float, magnitudes: Array, moves: Array, dimension: int) -> float:
+    """The largest change of the square, from |v| of all kernel functions and the distance by which each is moved."""
+    moves = np.minimum(moves, 1.0)  # a kernel function that is moved further counts as a different one
+    changes = np.sqrt(2 - 2 * kernel.product_at(np.maximum(moves, SMALLEST_DISTANCE), dimension))
+    changes *= np.minimum(moves / SMALLEST_DISTANCE, 1.0)
+    close = moves < SMALLEST_DISTANCE
+    # A kernel with a corner changes by the root of ρ, which 1 − g shows down to rounding.
+    rough = np.sqrt(np.maximum(2 - 2 * kernel.product_at(moves[close], dimension) - 8 * EPS, 0.0))
+    changes[close] = np.maximum(changes[close], rough)
+    eta = float(magnitudes @ changes)
+    by_pairs = 2 * LARGEST_SLOPE * float(magnitudes.sum()) * float(magnitudes @ moves)
+    return min(by_pairs, 2 * eta * float(np.sqrt(max(square, 0.0)) + eta) + eta**2)
