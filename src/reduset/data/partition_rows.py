@@ -190,7 +190,7 @@ def _on_partition(
     function: Callable[..., Any], dtype: np.dtype[Any], weight_column: str | None, part: Any, length: int, *arguments: _Sent
 ) -> Any:
     """A function of the rows of a partition as an array."""
-    rows = np.require(_validate.as_numbers(_values(part, weight_column), "X"), dtype, ["C", "W"])
+    rows = _array(part, weight_column, dtype)
     if len(rows) != length:
         name = part.name if isinstance(part, FileShard) else "a partition"
         raise FileError(f"{name}: has {len(rows):,} rows, and had {length:,} when it was opened; open it again")
@@ -199,5 +199,9 @@ def _on_partition(
 
 def _on_table(function: Callable[..., Any], table: Any, dtype: np.dtype[Any], arguments: tuple[Any, ...]) -> Any:
     """A function of all rows of a table. Its arguments are copied, because an engine may run a task again with the same objects."""
-    rows = np.require(_validate.as_numbers(framed(table), "X"), dtype, ["C", "W"])
-    return function(rows, *deepcopy(arguments))
+    return function(_array(table, None, dtype), *deepcopy(arguments))
+
+
+def _array(part: Any, weight_column: str | None, dtype: np.dtype[Any]) -> Any:
+    """The rows of a partition as an array, which is writable like arrays in memory, so that loops are not compiled again."""
+    return np.require(_validate.as_numbers(_values(part, weight_column), "X"), dtype, ["C", "W"])

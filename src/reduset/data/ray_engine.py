@@ -12,6 +12,7 @@ from typing import Any
 import ray
 
 from reduset.data.engine import FutureEngine, in_one_thread, task_name
+from reduset.io import need
 
 
 class RayEngine(FutureEngine):
@@ -50,6 +51,4 @@ class RayEngine(FutureEngine):
 
 def _concatenated(*tables: Any) -> Any:
     """Arrow tables, one after the other."""
-    import pyarrow
-
-    return pyarrow.concat_tables(tables)
+    return need("joining blocks", "pyarrow", "tables").concat_tables(tables)
