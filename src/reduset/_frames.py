@@ -12,7 +12,10 @@ UNKNOWN_MEMORY = 16 << 30
 
 
 def framed(value: Any) -> Any:
-    """An Arrow table or record batch as a frame, AnnData by its X, a lazy polars frame collected; other values unchanged."""
+    """An Arrow table or record batch as a frame, AnnData by its X, a lazy polars frame collected; other values unchanged.
+
+    An Arrow table with one column of tensors, such as a block of Ray, becomes an array.
+    """
     if is_annotated(value):
         return AnnotatedRows(value)
     if _library(value) == "polars" and hasattr(value, "collect"):
@@ -27,7 +30,14 @@ def framed(value: Any) -> Any:
         value = importlib.import_module("pyarrow").Table.from_batches([value])
     if not value.num_columns:  # narwhals cannot make an array of it
         return importlib.import_module("numpy").empty((value.num_rows, 0))
+    if value.num_columns == 1 and hasattr(value.schema.types[0], "shape"):
+        return _tensors(value.column(0).combine_chunks())
     return narwhals.from_native(value, eager_only=True)
+
+
+def _tensors(column: Any) -> Any:
+    """(n, …) the tensors of a column of Arrow's own type, or of Ray's."""
+    return column.to_numpy_ndarray() if hasattr(column, "to_numpy_ndarray") else column.to_numpy(zero_copy_only=False)
 
 
 def _library(value: Any) -> str:

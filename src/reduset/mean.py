@@ -11,13 +11,14 @@ import numbers
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reduset import _archive, _validate
-from reduset._engine import as_given, device_of, on_device, row_blocks, rows_by_weight, to_numpy
+from reduset._engine import as_given, device_of, in_blocks, on_device, row_blocks, rows_by_weight, to_numpy
 from reduset._frames import is_sparse
 from reduset._types import Array, Floats, KernelLike, PointsLike, Precision, SeedLike, WeightsLike
 from reduset._validate import seeded, warn_if_lying
@@ -318,12 +319,12 @@ class KernelMean(LinearCombination):
         """
         _validate.one_of(precision, "precision", ("auto", "single", "double"))
         peak = exponential(self.kernel.log_peak(self.dimension))
-        return self._at(Q, lambda queries: self.kernel.value_sums(self.atoms, self.weights, queries, precision) * peak)
+        return self._at(Q, partial(self.kernel.value_sums, self.atoms, self.weights, precision=precision), factor=peak)
 
     def gradient(self, Q: PointsLike) -> Array:
         """∇f at each row of Q, (m, d). At an atom, the gradient of a Laplacian kernel is set to 0."""
         peak = exponential(self.kernel.log_peak(self.dimension))
-        return self._at(Q, lambda queries: self.kernel.gradient_sums(self.atoms, self.weights, queries) * peak)
+        return self._at(Q, partial(self.kernel.gradient_sums, self.atoms, self.weights), factor=peak)
 
     def log_density(self, Q: PointsLike, precision: Precision = "auto") -> Array:
         """log of Σ wᵢ φ(q, xᵢ) at each row of Q, with kernel functions that integrate to 1, for any value of ``normalized``.
@@ -333,10 +334,13 @@ class KernelMean(LinearCombination):
         """
         _validate.one_of(precision, "precision", ("auto", "double"))
         peak = self.kernel.density_log_peak(self.dimension)
-        return self._at(Q, lambda queries: self.kernel.log_sums(self.atoms, self.weights, queries, precision) + peak)
+        return self._at(Q, partial(self.kernel.log_sums, self.atoms, self.weights, precision=precision), term=peak)
 
-    def _at(self, Q: Any, evaluate: Callable[[Floats], Array]) -> Array:
-        """The results of ``evaluate``, a number or an array per row of Q. Sparse rows are converted block by block."""
+    def _at(self, Q: Any, sums: Callable[[Floats], Array], factor: float = 1.0, term: float = 0.0) -> Array:
+        """sums(Q) · factor + term. Rows in blocks are evaluated where they are, sparse rows converted block by block."""
+        evaluate = partial(_evaluated, sums, factor, term)
+        if in_blocks(Q) and not in_blocks(self.atoms):
+            return cast(Array, _validate.rows.queries(Q, "Q", self.dimension).map_rows(evaluate))
         if on_device(Q):
             queries = _validate.rows.queries(Q, "Q", self.dimension)
             with device_of(queries):
@@ -429,6 +433,10 @@ class KernelMean(LinearCombination):
 
     def __repr__(self) -> str:
         return f"KernelMean({self.size:,} atoms in {self.dimension} dimensions, {self.kernel!r})"
+
+
+def _evaluated(sums: Callable[[Floats], Array], factor: float, term: float, queries: Floats) -> Array:
+    return sums(queries) * factor if term == 0 else sums(queries) + term
 
 
 def with_bandwidth(mean: KernelMean, bandwidth: float) -> KernelMean:

@@ -10,7 +10,7 @@ from dask import delayed
 from dask_cases import cluster, parts, points
 from reduset import NotReachedWarning, cohort
 from reduset.cohort import CohortMap
-from reduset.data import dask_rows
+from reduset.data.dask_engine import DaskEngine
 from reduset.io import open_files
 
 BAGS = [points(900 + 10 * k, 2, seed=k) + 0.4 * (k % 3) for k in range(6)]
@@ -78,14 +78,14 @@ def arrays_in(value):
 
 def test_points_stay_on_the_cluster(monkeypatch):
     seen, results = [], []
-    computed = dask_rows._computed
+    computed = DaskEngine.each
 
     def recorded(*arguments):
         for result in computed(*arguments):
             results.append(result)
             yield result
 
-    monkeypatch.setattr("reduset.data.dask_rows._computed", recorded)
+    monkeypatch.setattr(DaskEngine, "each", recorded)
     monkeypatch.setattr(cohort.shared_atoms, "POOL_ROWS", 600)
     local = CohortMap(layout="mds", size=20, random_state=0).fit(BAGS)
     with cluster(2):

@@ -170,7 +170,7 @@ def test_the_library_has_no_assertions():
     assert not failures(lambda module: [node.lineno for node in ast.walk(syntax_tree(module)) if isinstance(node, ast.Assert)])
 
 
-HEAVY = ["anndata", "matplotlib", "plotly", "polars", "PIL", "dask", "onnx", "flowio", "h5py", "typer"]
+HEAVY = ["anndata", "matplotlib", "plotly", "polars", "PIL", "dask", "ray", "onnx", "flowio", "h5py", "typer"]
 IMPORTED_BY_SCIKIT_LEARN = ["pandas", "pyarrow", "narwhals", "rich"]  # if they are installed
 
 

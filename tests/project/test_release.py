@@ -23,7 +23,7 @@ FORMS = sorted(path for path in (ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.ym
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8").replace("\\\n", " ")
 TARGETS = set(re.search(r"^\.PHONY:(.*)$", MAKEFILE, re.MULTILINE)[1].split())
 RECIPE = yaml.safe_load((ROOT / "recipe" / "recipe.yaml").read_text())
-CALLED = {"matplotlib": "matplotlib-base"}  # as conda calls it
+CALLED = {"ray": "ray-data", "matplotlib": "matplotlib-base"}  # as conda calls it
 
 
 def name(path):

@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from reduset import _validate, bandwidth
-from reduset._engine import on_device
+from reduset._engine import map_rows, on_device
 from reduset._frames import table_weights
 from reduset._messages import did_you_mean, warn
 from reduset._types import Array, BandwidthLike, Floats, KernelLike, MaxSizeLike, PointsLike, SeedLike, SelectorLike, WeightsLike
@@ -257,10 +257,11 @@ class SparseKernelDensity(BaseEstimator):
     def score_samples(self, X: PointsLike) -> Array:
         """log density at each row of X, (q,). For X on a GPU, all atoms are summed there and the result has the array type of X."""
         check_is_fitted(self)
+        X = opened(X)
         if on_device(X):
             return self.mean_.log_density(X)
         rows = _validate.rows.of_estimator(self, X, reset=False)
-        return self.mean_.log_density(rows) if self._leaves is None else self._leaves.log_density(rows)
+        return self.mean_.log_density(rows) if self._leaves is None else map_rows(rows, self._leaves.log_density)
 
     def score(self, X: PointsLike, y: Any = None) -> float:
         """The log-likelihood of X: the sum of `score_samples`."""

@@ -6,7 +6,7 @@ May import: `_types`, `_messages`, `_validate`, `_archive` and `_engine`.
 """
 
 from reduset.io.arrays import mapped_array
-from reduset.io.batching import Batches, TableFiles, ahead, batches, open_files
+from reduset.io.batching import Batches, FileShard, TableFiles, ahead, batches, open_files
 from reduset.io.channels import (
     FLUORESCENCE,
     MASS,

@@ -11,6 +11,7 @@ import re
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -167,6 +168,8 @@ class ParquetReader(ArrowReader):
     def __init__(self, path: str, _: ReadOptions) -> None:
         with pyarrow(".parquet").ParquetFile(opened(path)) as file:
             super().__init__(path, file.schema_arrow, file.metadata.num_rows)
+            lengths = [file.metadata.row_group(group).num_rows for group in range(file.metadata.num_row_groups)]
+            self.cuts = tuple(accumulate(lengths[:-1]))
 
     def _batches(self, names: list[str], rows: int, start: int) -> Iterator[tuple[int, Any]]:
         # A small buffer and one thread: otherwise whole row groups, possibly all rows, are in memory.

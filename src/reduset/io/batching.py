@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
@@ -21,6 +22,7 @@ from reduset.io.table import FileError, Table
 Item = TypeVar("Item")
 END: Any = object()
 MAX_NUMBERS = 1 << 22  # in a batch by default
+SHARD_NUMBERS = 1 << 22  # in a part of a file, unless one row group has more
 
 
 class Batches(Iterator[Table]):
@@ -87,6 +89,18 @@ class TableFiles:
         size = _default_rows(len(self.columns)) if rows is None else rows
         return (table for _, table in _tables(self._plan, size, start) if table is not None)
 
+    def shards(self) -> list[FileShard]:
+        """The files in parts of whole row groups, which other processes can read. A file of unknown length is one part."""
+        size, shards = max(1, SHARD_NUMBERS // len(self.columns)), []
+        for file in self._plan.files:
+            plan = ReadPlan([file], self._plan.options)
+            cuts: list[Any] = [0]
+            for cut in file.cuts or range(size, file.rows or 0, size):
+                if cut - cuts[-1] >= size and cut < (file.rows or 0):
+                    cuts.append(cut)
+            shards += [FileShard(plan, start, stop) for start, stop in pairwise([*cuts, file.rows])]
+        return shards
+
     def take(self, rows: Any) -> Table:
         """The table of the rows with these numbers, which must be ascending. Blocks without such rows are skipped if possible."""
         numbers = np.asarray(rows, np.int64)
@@ -114,9 +128,33 @@ class TableFiles:
         return notes_of(self._plan.files, dropped)
 
 
+class FileShard:
+    """The rows of a file from ``start`` to ``stop``, or to its end. They are read anew each time."""
+
+    def __init__(self, plan: ReadPlan, start: int, stop: int | None) -> None:
+        self._plan, self._start, self._stop = plan, start, stop
+
+    @property
+    def name(self) -> str:
+        """The file, and the numbers of the first and the last row."""
+        rows = "" if self._stop is None else f" (rows {self._start:,} to {self._stop - 1:,})"
+        return f"{self._plan.first.path}{rows}"
+
+    def read(self) -> Table:
+        """The table of these rows, which may be empty."""
+        builder, end = self._plan.builder(None), self._start
+        for chunk in self._plan.chunks(self._plan.first, start=self._start):
+            stop = chunk.end if self._stop is None else min(chunk.end, self._stop)
+            builder.add(self._plan.first.path, chunk.rows((chunk.numbers > self._start) & (chunk.numbers <= stop)))
+            end = stop
+            if stop == self._stop:
+                break
+        return self._plan.table(builder, self._plan.files, end - self._start, may_be_empty=True)
+
+
 def open_files(paths: Any, **options: Any) -> TableFiles:
     """Files with the same columns, opened for several passes; ``options`` are the other arguments of ``read``."""
-    return TableFiles(plan_of(paths, options_of(**options)))
+    return TableFiles(plan_of(paths, options_of(**options), reopens=True))
 
 
 def _default_rows(columns: int) -> int:

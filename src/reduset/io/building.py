@@ -160,9 +160,9 @@ class TableBuilder:
         if self._weights is not None:
             self._weights[start : start + len(chunk)] = chunk.weights
 
-    def finish(self, path: str) -> tuple[Numbers, Numbers | None, Numbers | None]:
+    def finish(self, path: str, may_be_empty: bool = False) -> tuple[Numbers, Numbers | None, Numbers | None]:
         """Values, weights and groups of all rows."""
-        if not self.rows:
+        if not self.rows and not may_be_empty:
             raise FileError(f"{path}: has no rows to read")
         if self._values is None:
             self._allocate(self.rows)

@@ -195,7 +195,7 @@ class EncodedReader(FileReader):
         self.upright = inner.upright | frozenset(self._origin)
         self.notes = [*inner.notes, *(encoder.note for encoder in encoders.values())]
         self.encoding = {name: encoder.plain for name, encoder in encoders.items()}
-        self.automatic, self.highest = inner.automatic, inner.highest
+        self.automatic, self.highest, self.cuts = inner.automatic, inner.highest, inner.cuts
 
     def stored_name(self, name: str) -> str:
         return self._inner.stored_name(self._origin.get(name, name))

@@ -125,6 +125,7 @@ class FileReader(ABC):
         self.path = path  # name of the file as given
         self.kinds = kinds  # type of each column: SINGLE, NUMBER, FLAG, TEXT or another word
         self.rows = rows  # number of rows; None if unknown before reading
+        self.cuts: tuple[int, ...] = ()  # rows at which row groups begin, except the first; empty if reading may begin anywhere
         self.aside: dict[str, str] = {}  # types of columns that are not coordinates but may be weights or groups
         self.notes: list[str] = []  # remarks on the file, for messages
         self.aliases: dict[str, str] = {}  # column of each other name

@@ -43,6 +43,7 @@ class FilePlan:
     channels: ChannelSample | None = None
     in_one_unit: bool = False
     has_channels: bool = False
+    cuts: tuple[int, ...] = ()
 
     @classmethod
     def of(
@@ -60,6 +61,7 @@ class FilePlan:
             (lambda: source) if reopen is None else reopen,
             in_one_unit=source.in_one_unit,
             has_channels=source.automatic != NONE,
+            cuts=source.cuts,
         )
 
 
@@ -85,11 +87,11 @@ class ReadPlan:
         """A builder for a table of ``rows`` rows and the work on it."""
         return TableBuilder(self.first.path, rows, self.first.choice, self._single, work)
 
-    def table(self, builder: TableBuilder, files: Sequence[FilePlan], covered: int) -> Table:
+    def table(self, builder: TableBuilder, files: Sequence[FilePlan], covered: int, may_be_empty: bool = False) -> Table:
         """The table in the builder, which covers ``covered`` rows of some files."""
-        if covered and not builder.rows:
+        if covered and not builder.rows and not may_be_empty:
             raise FileError(f"{self.first.path}: no rows are left, for each lacks a value; choose fewer columns")
-        values, weights, groups = builder.finish(self.first.path)
+        values, weights, groups = builder.finish(self.first.path, may_be_empty)
         channels = [file.channels for file in files if file.channels is not None and file.channels.automatic != NONE]
         return Table(
             values,
@@ -122,8 +124,8 @@ class ReadPlan:
         return replace(self.table(builder, self.files, covered), omitted=np.concatenate(omitted))
 
 
-def plan_of(paths: Any, options: ReadOptions) -> ReadPlan:
-    """The plan for several files. Each is opened once."""
+def plan_of(paths: Any, options: ReadOptions, reopens: bool = False) -> ReadPlan:
+    """The plan for several files. Each is opened once, and a single one stays open unless ``reopens``."""
     names = files_of(paths)
     files: list[FilePlan] = []
     identifier_notes: tuple[str, ...] = ()
@@ -141,7 +143,7 @@ def plan_of(paths: Any, options: ReadOptions) -> ReadPlan:
                 options = replace(options, columns=list(choice.titles))
         else:
             choice = replace(choice, notes=(*choice.notes, *identifier_notes))
-        files.append(FilePlan.of(source, choice, options.transform, reopen if len(names) > 1 else None))
+        files.append(FilePlan.of(source, choice, options.transform, reopen if reopens or len(names) > 1 else None))
         if files[-1].scales != files[0].scales:  # a transform of all columns does not change scatter and time of FCS files
             raise FileError(f"{name}: transform takes other columns than in {names[0]}; name the columns of each transform")
         if options.automatic:
