@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from reduset.report.audit import write_audit
     from reduset.report.cohort import CohortDisplay, CohortFigure, EmbeddingDisplay, alike_beside, cohort_figure, write_cohort
     from reduset.report.compression import oversmoothing_note, write_compression
     from reduset.report.displays import QUIET, AtomsDisplay, DensityDisplay, MatplotlibDisplay, PathDisplay, ProfileDisplay
@@ -28,6 +29,7 @@ __all__ = [
     "EmbeddingDisplay",
     "PathDisplay",
     "ProfileDisplay",
+    "write_audit",
     "write_cohort",
     "write_compression",
     "write_drift",
@@ -60,6 +62,7 @@ _HOMES = {
         "plain",
         "shortened",
     ),
+    "audit": ("write_audit",),
     "cohort": ("CohortDisplay", "EmbeddingDisplay", "write_cohort", "CohortFigure", "alike_beside", "cohort_figure"),
     "compression": ("oversmoothing_note", "write_compression"),
     "displays": ("AtomsDisplay", "DensityDisplay", "PathDisplay", "ProfileDisplay", "MatplotlibDisplay", "QUIET"),
