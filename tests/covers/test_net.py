@@ -188,3 +188,16 @@ def test_a_net_of_a_file_is_that_of_memory(tmp_path):
     np.save(tmp_path / "rows.npy", rows)
     found = cover(tmp_path / "rows.npy", radius=0.5)
     assert found.indices.tolist() == cover(rows, radius=0.5).indices.tolist() == [*range(250), *range(300, 500)]
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+@pytest.mark.parametrize("by_products", [True, False])
+def test_counts_of_near_rows_are_the_definition(metric, by_products):
+    rows = np.random.default_rng(4).normal(size=(2500, 6)).astype(np.float32)  # more than a chunk
+    gaps = gaps_of(rows, metric)
+    radius = float(np.quantile(gaps, 0.3 if by_products else 0.001)) * (1 + 1e-9)  # of no pair
+    search = near_rows(HostRows(rows), metric == "cosine", 2 * radius if metric == "cosine" else radius**2)
+    search._by_products = by_products
+    assert search.counts(2500).tolist() == ((gaps <= radius).sum(axis=1) - 1).tolist()
+    inside = gaps[:700, :700] <= radius
+    assert search.counts(700).tolist() == (inside.sum(axis=1) - 1).tolist()

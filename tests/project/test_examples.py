@@ -44,14 +44,15 @@ def test_photograph_prints_the_result_and_draws_a_picture(tmp_path):
     assert colours(pixels) > 1000, "the picture is nearly empty"
 
 
-def _pictures() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("site_pictures", ROOT / "docs" / "_ext" / "site_pictures.py")
+def loaded(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(path.stem, path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
 
-PICTURES = _pictures()
+PICTURES = loaded(ROOT / "docs" / "_ext" / "site_pictures.py")
+MEMORY_BANK = loaded(ROOT / "examples" / "memory_bank.py")
 
 
 @pytest.mark.parametrize("script", PICTURES.SCRIPTS, ids=lambda script: script.stem)
@@ -88,3 +89,40 @@ def test_the_quapy_example_says_so_where_quapy_is_missing(tmp_path):
     )
     assert result.returncode == 0, result.stderr
     assert "QuaPy is not installed" in result.stdout or "mean absolute error" in result.stdout
+
+
+def greedy(rows: np.ndarray, size: int, centres: list[int]) -> list[int]:
+    """k-centre by its definition: the farthest row from all centres, one after the other."""
+    chosen = []
+    distances = np.min([np.linalg.norm(rows - rows[centre], axis=1) for centre in centres], axis=0)
+    for _ in range(size):
+        chosen.append(int(distances.argmax()))
+        distances = np.minimum(distances, np.linalg.norm(rows - rows[chosen[-1]], axis=1))
+    return chosen
+
+
+@pytest.mark.parametrize("shape", [(1500, 20), (600, 3, 4, 4)])
+def test_a_memory_bank_has_the_rows_of_the_definition(shape):
+    rows = np.random.default_rng(0).normal(size=shape).astype(np.float32)
+    flat = rows.reshape(len(rows), -1).astype(float)
+    sampler = MEMORY_BANK.KCenterGreedy(rows, 0.05, first=7)
+    chosen = sampler.select_coreset_idxs()
+    assert chosen == greedy(flat, len(rows) // 20, [7])
+    np.testing.assert_array_equal(sampler.sample_coreset(), rows[chosen])
+    assert sampler.select_coreset_idxs(chosen[:9]) == greedy(flat, len(rows) // 20, chosen[:9])
+
+
+def test_the_first_row_and_the_projection_of_a_memory_bank_come_from_its_seed():
+    rows = np.random.default_rng(0).normal(size=(400, 500))
+    one, other = (MEMORY_BANK.KCenterGreedy(rows, 0.1, seed=seed).select_coreset_idxs() for seed in (0, 1))
+    assert one == MEMORY_BANK.KCenterGreedy(rows, 0.1).select_coreset_idxs() != other
+    first = int(np.random.default_rng(0).integers(400))
+    assert one == greedy(rows, 40, [first])
+    projected = MEMORY_BANK.KCenterGreedy(rows, 0.1, projected=True).select_coreset_idxs()
+    assert projected != one
+    assert projected == MEMORY_BANK.KCenterGreedy(rows, 0.1, projected=True).select_coreset_idxs()
+
+
+def test_the_example_of_a_memory_bank_prints_its_audit(capsys):
+    MEMORY_BANK.main()
+    assert "a memory bank of 200 × 64, float32" in capsys.readouterr().out

@@ -21,7 +21,7 @@ from reduset.certificate import Certificate
 from reduset.cohort import CohortMap
 from reduset.model import Model
 from reduset.report import words as told
-from reduset.report import write_cohort, write_compression, write_drift, write_segmentation, write_sketch, write_watch
+from reduset.report import write_audit, write_cohort, write_compression, write_drift, write_segmentation, write_sketch, write_watch
 from reduset.report.cohort import alike_beside
 from reduset.report.figures import path_figure, profile_figure, wide_columns
 from reduset.report.page import as_json, as_script, plotly_script
@@ -31,6 +31,7 @@ from report_cases import (
     GROUPS,
     HOSTILE,
     Page,
+    audited,
     cohort,
     embedded,
     image,
@@ -42,12 +43,14 @@ from report_cases import (
     unpacked,
 )
 
-KINDS = ["compression", "cohort", "drift", "segmentation", "sketch", "watch"]
+KINDS = ["audit", "compression", "cohort", "drift", "segmentation", "sketch", "watch"]
 
 
 def written(kind, folder):
     path = folder / f"{kind}.html"
-    if kind == "compression":
+    if kind == "audit":
+        write_audit(path, *audited(), about={"command": HOSTILE})
+    elif kind == "compression":
         write_compression(path, model())
     elif kind == "cohort":
         write_cohort(path, cohort(), groups=GROUPS, about={"command": HOSTILE})

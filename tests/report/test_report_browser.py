@@ -12,19 +12,19 @@ from reduset._describe import significant as figures
 from reduset.compression import Path
 from reduset.cytometry import write_report
 from reduset.model import Model
-from reduset.report import write_cohort, write_compression, write_drift, write_segmentation, write_sketch, write_watch
+from reduset.report import write_audit, write_cohort, write_compression, write_drift, write_segmentation, write_sketch, write_watch
 from reduset.report.cohort import alike_beside
 from reduset.report.compression import NAMED
 from reduset.report.drift_figure import drift_figure
 from reduset.report.figures import ROUNDING, profile_figure
 from reduset.report.words import fine, percent, shortened
-from report_cases import GROUPS, HOSTILE, cohort, image, laws, model, resolved, segmentation, sketched, study
+from report_cases import GROUPS, HOSTILE, audited, cohort, image, laws, model, resolved, segmentation, sketched, study
 from report_visits import SIZES, WIDER, Visit, hovered
 
 pytestmark = pytest.mark.slow
 
 WIDTHS = {"phone": (360, 390), "desktop": (700, 1280)}  # and turned to these: nothing moves sideways at any
-KINDS = ["compression", "one column", "components", "cohort", "drift", "segmentation", "sketch", "study", "watch"]
+KINDS = ["audit", "compression", "one column", "components", "cohort", "drift", "segmentation", "sketch", "study", "watch"]
 MANY = 14  # columns, of which a dozen are drawn at once
 
 
@@ -46,6 +46,7 @@ def reports(tmp_path_factory):
     write_compression(paths["components"], laws())
     write_compression(folder / "many.html", model(d=MANY, n=400, size=9, kernel=Laplacian(9.0)))
     write_compression(folder / "resolved.html", resolved())
+    write_audit(paths["audit"], *audited())
     write_cohort(paths["cohort"], cohort(), groups=GROUPS)
     write_drift(paths["drift"], drift_cases.result())
     write_drift(folder / "drift of one.html", drift_cases.result(d=1, names=[HOSTILE]))

@@ -11,6 +11,7 @@ import pandas as pd
 from reduset import Gaussian, KernelMean, compress, sketch
 from reduset.certificate import Certificate
 from reduset.cohort import CohortMap
+from reduset.covers import audit
 from reduset.cytometry import CohortStudy, SampleSet
 from reduset.model import Model
 from reduset.modes.segmentation import Segmentation, flat
@@ -112,6 +113,15 @@ def sketched(n=1500, size=120):
     """A sketch of such a frame, and the frame."""
     frame = people(n)
     return sketch(frame, size, rng=0), frame
+
+
+def audited(n=400, m=60):
+    """An audit of a list with duplicates and uncovered rows, and a frame of names that are code."""
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(n, 3))
+    rows[:5] = rows[5:10] + 1e-3
+    frame = pd.DataFrame({"id": [f"row-{k}" for k in range(n)], "caption": [HOSTILE, *["long " * 40] * (n - 1)]})
+    return audit(rows, np.arange(m), 0.9, compare=True), frame
 
 
 def image(height=40, width=60):

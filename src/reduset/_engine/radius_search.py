@@ -196,6 +196,29 @@ class HostNearRows(NearRows):
             net_of_tiles(points, tiles_of(points), exact, self.limit, self.squared_radius, alive)
         return positions[alive]
 
+    def counts(self, n: int) -> Indices:
+        """(n,) for each of the first n rows the number of others among them within the radius; dense pairs are not listed."""
+        if not self._by_products:
+            return super().counts(n)
+        positions = np.sort(self.position[:n])
+        totals = np.full(len(positions), -1)  # each row is within the radius of itself
+
+        def task(a: int, b: int) -> None:
+            for c, e in blocks(len(positions), CHUNK):
+                if self._are_apart(positions[a:b], positions[c:e]):
+                    continue
+                squares, slack = self._squares(positions[a:b], positions[c:e])
+                near = squares <= self.squared_radius - slack
+                totals[a:b] += np.count_nonzero(near, axis=1)
+                for one, other in _listed((squares <= self.squared_radius + slack) & ~near):
+                    exact = self._distances(self.order[positions[a + one]], self.order[positions[c + other]])
+                    totals[a:b] += np.bincount(one[exact <= self.squared_radius], minlength=b - a)
+
+        run_all([partial(task, a, b) for a, b in blocks(len(positions), CHUNK)], blas=True)
+        counts = np.empty(n, np.int64)
+        counts[self.order[positions]] = totals
+        return counts
+
     def _mark_near(self, queries: Indices, targets: Indices, near: NDArray[np.bool_]) -> None:
         (self._near_by_products if self._by_products else self._near_by_coordinates)(queries, targets, near)
 
@@ -220,9 +243,7 @@ class HostNearRows(NearRows):
                     squares, slack = self._squares(queries[a + left], targets[c:e])
                     least = squares.min(axis=1)
                     near[a + left[least <= self.squared_radius - slack]] = True
-                    one, other = np.nonzero((squares <= self.squared_radius + slack) & ~near[a + left][:, None])
-                    for k, stop in blocks(len(one), CANDIDATES):
-                        i, j = one[k:stop], other[k:stop]
+                    for i, j in _listed((squares <= self.squared_radius + slack) & ~near[a + left][:, None]):
                         exact = self._distances(self.order[queries[a + left[i]]], self.order[targets[c + j]])
                         near[a + left[i[exact <= self.squared_radius]]] = True
 
@@ -257,9 +278,8 @@ class HostNearRows(NearRows):
         for a, b in blocks(len(targets), CHUNK):
             if not self._are_apart(queries, targets[a:b]):
                 squares, slack = self._squares(queries, targets[a:b])
-                one, other = np.nonzero(squares <= self.squared_radius + slack)
-                for c, e in blocks(len(one), CANDIDATES):
-                    yield queries[one[c:e]], targets[a + other[c:e]]
+                for one, other in _listed(squares <= self.squared_radius + slack):
+                    yield queries[one], targets[a + other]
 
     def _are_apart(self, queries: Indices, targets: Indices) -> bool:
         """Whether the boxes of two sets are farther apart than the radius."""
@@ -298,6 +318,13 @@ class HostNearRows(NearRows):
         boxed = tiles[:, :BOXED]
         low = boxed.min(axis=2)
         return tiles, low, np.where(boxed == FAR, -FAR, boxed).max(axis=2)
+
+
+def _listed(marks: NDArray[np.bool_]) -> Iterator[tuple[Indices, Indices]]:
+    """The positions of the marks of a matrix, some thousand at a time."""
+    one, other = np.nonzero(marks)
+    for a, b in blocks(len(one), CANDIDATES):
+        yield one[a:b], other[a:b]
 
 
 @compiled()

@@ -13,7 +13,7 @@ from reduset.cli.app import command
 from reduset.cli.cover import ROW, rows_of
 
 
-@command("embeddings.npy keep.parquet --radius 0.02 --metric cosine -o distances.parquet", "reduset.covers:audit")
+@command("embeddings.npy keep.parquet --radius 0.02 --metric cosine --report audit.html", "reduset.covers:audit")
 class AuditCommand(o.Threaded, o.Writing):
     """Measure how well some kept rows cover the data: the exact covering radius, and comparisons with other choices."""
 
@@ -27,6 +27,7 @@ class AuditCommand(o.Threaded, o.Writing):
     compare: Annotated[bool | None, typer.Option("--compare/--no-compare")] = None
     metric: str = "euclidean"
     column: str | None = None
+    report: o.Report = None
     seed: o.Seed = 0
 
     def run(self) -> None:
@@ -37,7 +38,9 @@ class AuditCommand(o.Threaded, o.Writing):
         from reduset.covers import METRICS, audit
 
         _validate.one_of(self.metric, "--metric", METRICS)
-        written = targets.check_all((self.output, targets.rows(), [self.data, self.keep]))
+        written = targets.check_all(
+            (self.output, targets.rows(), [self.data, self.keep]), (self.report, targets.HTML, [self.data, self.keep])
+        )
         with messages.progress(self.silent) as shown:
             found = audit(
                 self.data,
@@ -52,4 +55,8 @@ class AuditCommand(o.Threaded, o.Writing):
         with _archive.together():
             nearest = found.kept[found.assignments]
             targets.write_columns(self.output, {ROW: np.arange(len(nearest)), "assignment": nearest, "distance": found.distances})
+            if self.report is not None:
+                from reduset.report import write_audit
+
+                write_audit(self.report, found, str(self.data), about=messages.origin([str(self.data), str(self.keep)], []))
         messages.answer(self, found.describe(), written=written)

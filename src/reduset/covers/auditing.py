@@ -109,7 +109,7 @@ class Audit:
             ),
             Row(
                 "comparison",
-                "not made, because more than a tenth of the rows are kept; compare=True makes it"
+                "not made: pass compare=True (the default compares if at most a tenth of the rows are kept)"
                 if self.best is None
                 else f"{m:,} farthest-first rows: {self.farthest_first:.4g}; {m:,} random rows: {self.random_rows:.4g}; "
                 f"at most {self.factor:.3g} times the best possible",

@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from reduset.report.audit import write_audit
     from reduset.report.cohort import CohortDisplay, EmbeddingDisplay, alike_beside, write_cohort
     from reduset.report.compression import oversmoothing_note, write_compression
     from reduset.report.displays import QUIET, AtomsDisplay, DensityDisplay, MatplotlibDisplay, PathDisplay, ProfileDisplay
@@ -47,6 +48,7 @@ __all__ = [
     "EmbeddingDisplay",
     "PathDisplay",
     "ProfileDisplay",
+    "write_audit",
     "write_cohort",
     "write_compression",
     "write_drift",
@@ -58,6 +60,7 @@ __all__ = [
 _HOMES = {
     "page": "LONG Markup Section aside choice controls cut folded grid hero listed markup named packed plot small table write_page",
     "words": "Card count p_told percent plain shortened",
+    "audit": "write_audit",
     "cohort": "CohortDisplay EmbeddingDisplay alike_beside write_cohort",
     "compression": "oversmoothing_note write_compression",
     "displays": "AtomsDisplay DensityDisplay MatplotlibDisplay PathDisplay ProfileDisplay QUIET",
