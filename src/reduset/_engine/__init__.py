@@ -54,7 +54,7 @@ block by block. `map_rows` and `each_column` do so for other functions. `held_ro
 **On the processor only** are matrices of the atoms and the machine itself: `cholesky_dropping` with its `pivot_floor`, `Pursuit`,
 `order_by_energy`, `rows_by_weight`, `random_rows`, `valley_depths` between two groups of points, and `columnwise_gram`, a product
 kernel over columns. Threads use `blocks`, `row_blocks`, `run_all`, `single_threaded_blas`, `get_threads`, `set_threads` and
-`thread_limit`. Others are `cached_property`, `physical_memory`, `costs` (estimated seconds) and `report_compilation`, which reports
+`thread_limit`. `search_sizes` and `traversal_sizes` estimate memory. Others are `cached_property`, `physical_memory`, `costs` (estimated seconds) and `report_compilation`, which reports
 when the compiler runs.
 
 **On a GPU.** Most of the first table runs there if points or queries are on a GPU, or if `set_device` sends them (`get_device`).
@@ -126,6 +126,7 @@ if TYPE_CHECKING:
     from reduset._engine.threads import blocks, get_threads, row_blocks, run_all, set_threads, single_threaded_blas, thread_limit
     from reduset._engine.valleys import valley_depths
     from reduset._engine.windows import WindowSums
+    from reduset._engine.working_set import search_sizes, traversal_sizes
 
 __all__ = ["fourier_sums", "gradient_sums", "gram", "gram_blocks", "gram_by_rows", "kernel_sums", "log_sums"]
 __all__ += ["box_sums", "distance_histograms", "distance_nodes", "normal_tail", "oblique_box_sums"]
@@ -170,9 +171,11 @@ __all__ += [
     "report_compilation",
     "row_blocks",
     "run_all",
+    "search_sizes",
     "set_threads",
     "single_threaded_blas",
     "thread_limit",
+    "traversal_sizes",
 ]
 
 _HOMES = {
@@ -212,6 +215,7 @@ _HOMES = {
     "threads": "blocks get_threads row_blocks run_all set_threads single_threaded_blas thread_limit",
     "valleys": "valley_depths",
     "windows": "WindowSums",
+    "working_set": "search_sizes traversal_sizes",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 
