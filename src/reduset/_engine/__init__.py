@@ -54,8 +54,8 @@ block by block. `map_rows` and `each_column` do so for other functions. `held_ro
 **On the processor only** are matrices of the atoms and the machine itself: `cholesky_dropping` with its `pivot_floor`, `Pursuit`,
 `order_by_energy`, `rows_by_weight`, `random_rows`, `valley_depths` between two groups of points, and `columnwise_gram`, a product
 kernel over columns. Threads use `blocks`, `row_blocks`, `run_all`, `single_threaded_blas`, `get_threads`, `set_threads` and
-`thread_limit`. `search_sizes` and `traversal_sizes` estimate memory. Others are `cached_property`, `physical_memory`, `costs` (estimated seconds) and `report_compilation`, which reports
-when the compiler runs.
+`thread_limit`. `search_sizes` and `traversal_sizes` estimate memory. Others are `cached_property`, `physical_memory`, `costs`
+(estimated seconds) and `report_compilation`, which reports when the compiler runs.
 
 **On a GPU.** Most of the first table runs there if points or queries are on a GPU, or if `set_device` sends them (`get_device`).
 `on_device` tests for such arrays. Rows are `DevicePoints`; `rows_of` and `column_of` select from them. `rows_in_place` prepares

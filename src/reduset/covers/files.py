@@ -25,7 +25,7 @@ TABLES = (".parquet", ".feather", ".arrow")
 TENSORS = ".safetensors"
 TENSOR_TYPES = {"F16": "<f2", "BF16": "<u2", "F32": "<f4", "F64": "<f8"}
 MAPPED = (np.float16, np.float32, np.float64)
-BATCH = 4096  # rows of a table that are read at once
+BATCH = 1024  # rows of a table that are read at once
 
 
 def expanded(data: Any) -> Any:
@@ -202,11 +202,11 @@ def _naming_unreadable(path: str) -> Iterator[None]:
 
 def _values(path: str, batch: Any, columns: list[str]) -> NDArray[Any]:
     """(k, d) values of a batch, from a column of lists of equal length or from numeric columns."""
-    arrow = need("reading tables", "pyarrow", "tables")
+    compute = need("reading tables", "pyarrow.compute", "tables")
     lists = batch.column(columns[0])
     if not _is_list(lists.type):
         return np.column_stack([np.asarray(batch.column(name).to_numpy(zero_copy_only=False), np.float64) for name in columns])
-    lengths = np.unique(np.asarray(arrow.compute.list_value_length(lists).fill_null(-1)))
+    lengths = np.unique(np.asarray(compute.list_value_length(lists).fill_null(-1)))
     if len(lengths) > 1 or (len(lengths) and lengths[0] < 1):
         raise FileError(f"{path}: the lists of {columns[0]!r} must have equal lengths, got {listed(map(str, lengths.tolist()))}")
     flat = lists.flatten()

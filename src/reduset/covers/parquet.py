@@ -1,7 +1,7 @@
 """A cover as a Parquet file: a row of the table for each row of the data, and the other fields as metadata.
 
-The columns are `row`, `assignment` (the row of the nearest centre), `distance` and `kept`. Centres also have `position` (in ``start``
-followed by ``indices``), `selected` (their distance when they were selected) and `point` (their coordinates).
+The columns are `row`, `assignment` (the row of the nearest centre), `distance` and `kept`. Centres also have `position` (in
+``start`` followed by ``indices``), `selected` (their distance when they were selected) and `point` (their coordinates).
 """
 
 from __future__ import annotations

@@ -20,8 +20,8 @@ from reduset.covers.auditing import Audit, audit
 from reduset.covers.checkpoint import Checkpoint, net_in_parts
 from reduset.covers.memory import Memory, for_net, limited, memory_of, memory_rows
 from reduset.covers.near import Pairs, WithPoints, chains, diameter, nearest_within, pairs_within, priority_of
-from reduset.covers.parts import among
 from reduset.covers.parquet import read_rows_of_cover, write_rows_of_cover
+from reduset.covers.parts import among
 from reduset.covers.rows import held, in_metric, joined, open_rows, radius_of, squared, start_of
 
 f = _archive.fields
