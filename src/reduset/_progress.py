@@ -11,7 +11,7 @@ from typing import Any
 Callback = Callable[[str, int, int], None]
 
 SHOW_AFTER, SHOW_EVERY = 0.5, 0.1  # seconds
-WIDTH = 78  # characters of the line
+WIDTH, BAR = 78, 16  # characters of the line, and of its bar
 DEFAULT_STAGE = "weigh"  # time between stages is added to this stage, because weights of prefixes are computed on demand
 
 
@@ -24,6 +24,7 @@ class Progress:
         self._callback: Callback | None = progress if callable(progress) else (self._print if progress else None)
         self._begun = time.monotonic()
         self._shown = 0.0
+        self._starts: dict[str, tuple[float, int]] = {}  # time and amount of the first report of each stage
         self._listeners = ExitStack()
         if progress is True:  # functions receive the stages only, which are the same in every run
             from reduset._engine import report_compilation
@@ -39,13 +40,23 @@ class Progress:
 
         return report
 
+    def note(self, text: str, stage: str, done: int, total: int) -> None:
+        """Report an amount before the work begins: the text on a line, or (stage, done, total)."""
+        if self._callback == self._print:
+            sys.stderr.write(f"{text}\n")
+        else:
+            self.stage(stage)(done, total)
+
     def _print(self, stage: str, done: int, total: int) -> None:
         now = time.monotonic()
+        begun, first = self._starts.setdefault(stage, (now, done))
         if now - self._begun < SHOW_AFTER or (now - self._shown < SHOW_EVERY and done < total):
             return
         self._shown = now
-        filled = int(24 * done / max(total, 1))
-        sys.stderr.write(f"\r{stage:<12} [{'#' * filled:<24}] {done:,}/{total:,} {now - self._begun:6.1f} s ")
+        filled = int(BAR * done / max(total, 1))
+        left = f", {(now - begun) * (total - done) / (done - first):,.0f} s left" if done > first else ""
+        line = f"{stage:<12} [{'#' * filled:<{BAR}}] {done:,}/{total:,} {now - self._begun:6.1f} s{left}"
+        sys.stderr.write(f"\r{line:<{WIDTH}}")
         sys.stderr.flush()
 
     def _show_compiling(self, begins: bool) -> None:

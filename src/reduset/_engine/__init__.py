@@ -54,8 +54,8 @@ block by block. `map_rows` and `each_column` do so for other functions. `held_ro
 **On the processor only** are matrices of the atoms and the machine itself: `cholesky_dropping` with its `pivot_floor`, `Pursuit`,
 `order_by_energy`, `rows_by_weight`, `random_rows`, `valley_depths` between two groups of points, and `columnwise_gram`, a product
 kernel over columns. Threads use `blocks`, `row_blocks`, `run_all`, `single_threaded_blas`, `get_threads`, `set_threads` and
-`thread_limit`. Others are `cached_property`, `physical_memory`, `costs` (estimated seconds) and `report_compilation`, which reports
-when the compiler runs.
+`thread_limit`. `search_sizes` and `traversal_sizes` estimate memory. Others are `cached_property`, `physical_memory`, `costs`
+(estimated seconds) and `report_compilation`, which reports when the compiler runs.
 
 **On a GPU.** Most of the first table runs there if points or queries are on a GPU, or if `set_device` sends them (`get_device`).
 `on_device` tests for such arrays. Rows are `DevicePoints`; `rows_of` and `column_of` select from them. `rows_in_place` prepares
@@ -126,6 +126,7 @@ if TYPE_CHECKING:
     from reduset._engine.threads import blocks, get_threads, row_blocks, run_all, set_threads, single_threaded_blas, thread_limit
     from reduset._engine.valleys import valley_depths
     from reduset._engine.windows import WindowSums
+    from reduset._engine.working_set import search_sizes, traversal_sizes
 
 __all__ = ["KernelMaps", "LeafSums", "gradient_sums", "gram", "gram_by_rows", "has_single_products", "kernel_sums", "log_sums"]
 __all__ += ["box_sums", "distance_histograms", "distance_nodes", "fourier_sums", "gram_blocks", "normal_tail", "oblique_box_sums"]
@@ -140,8 +141,8 @@ __all__ += ["BlockRows", "add", "each_column", "held_rows", "in_blocks", "in_mem
 __all__ += ["CITYBLOCK", "LOGARITHM", "ROOT", "SOFT_CITYBLOCK", "SQUARED", "TABLE", "ColumnGoals", "Frame", "Profile", "UseGram"]
 __all__ += ["LOG_2PI", "as_diagonal", "as_full", "from_lower_rows", "is_shared", "log_determinants", "log_peaks"]
 __all__ += ["Pursuit", "cholesky_dropping", "costs", "order_by_energy", "physical_memory", "pivot_floor", "rows_by_weight"]
-__all__ += ["blocks", "cached_property", "get_threads", "report_compilation", "row_blocks", "run_all", "set_threads"]
-__all__ += ["single_threaded_blas", "thread_limit"]
+__all__ += ["blocks", "cached_property", "get_threads", "report_compilation", "row_blocks", "run_all", "search_sizes", "set_threads"]
+__all__ += ["single_threaded_blas", "thread_limit", "traversal_sizes"]
 
 _HOMES = {
     "balance": "balance_lists balance_products",
@@ -180,6 +181,7 @@ _HOMES = {
     "threads": "blocks get_threads row_blocks run_all set_threads single_threaded_blas thread_limit",
     "valleys": "valley_depths",
     "windows": "WindowSums",
+    "working_set": "search_sizes traversal_sizes",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 

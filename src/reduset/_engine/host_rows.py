@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from reduset._engine.compiled import compiled, inner
 from reduset._engine.cuda.arrays import on_device
 from reduset._engine.lazy_cover import LazyCover, RowStore, update_bounds_by_products
-from reduset._engine.passes import LOADED_ENTRIES, BlockRows, SelectedRows
+from reduset._engine.passes import BlockRows, SelectedRows
 from reduset._engine.profile import Frame
 from reduset._engine.radius_search import HostNearRows, NearRows
 from reduset._engine.threads import blocks, run_all
@@ -45,10 +45,20 @@ def near_rows(store: RowStore, cosine: bool, squared_radius: float) -> NearRows:
 
 
 class HostRows:
-    """Rows of a NumPy array, or a mapped file, of any floating type."""
+    """Rows of a NumPy array, or a mapped file, of any floating type.
+
+    Attributes
+    ----------
+    max_memory : bytes that computations may use in addition to the rows
+    loaded : bytes of rows that were loaded for the computation
+    candidates : rows among which centres are chosen
+    """
 
     arrays: Any = np
+    max_memory: float = np.inf
+    loaded = 0
     entries = 1 << 24
+    candidates = 4096
     first_rows = 1 << 14
     max_full_update = 1 << 27
 
@@ -103,7 +113,7 @@ class FetchedRows(HostRows):
         return np.asarray(self._values[positions])
 
     def update_bounds(self, rows: Any, centres: NDArray[Any], cosine: bool, bounds: NDArray[np.float32]) -> None:
-        if rows is not None and len(rows) * self.dimension <= LOADED_ENTRIES:
+        if rows is not None and len(rows) * self.dimension <= 2 * self.entries:
             self.take(rows)
             update_bounds_by_products(self, rows, centres, cosine, bounds)
             return

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reduset._engine.threads import blocks
-from reduset._types import Indices, Report
+from reduset._types import Array, Indices, Report
 
 CANDIDATES, MIN_CANDIDATES = 4096, 256  # number of rows among which centres are chosen
 SAMPLED = 1 << 16  # bounds in a sample for an estimate of their quantile
@@ -90,6 +90,7 @@ class LazyCover:
 
     def __init__(self, place: RowStore, cosine: bool = False) -> None:
         self.place, self.cosine = place, cosine
+        self._candidate_rows = getattr(place, "candidates", CANDIDATES)
         self.indices: list[int] = []
         self.distances: list[float] = []
         self.count = 0
@@ -124,6 +125,28 @@ class LazyCover:
                 if settled:
                     return left
 
+    def state(self) -> dict[str, NDArray[Any]]:
+        """The chosen rows with their distances, and the bounds of all rows, for `restore`."""
+        seen = np.zeros(self.place.count, np.int32) if self._seen is None else to_numpy(self._seen)
+        return {
+            "indices": np.array(self.indices, np.int64),
+            "distances": np.array(self.distances),
+            "bounds": to_numpy(self._bounds),
+            "seen": seen,
+        }
+
+    def restore(self, indices: Indices, distances: Array, bounds: Array, seen: Indices) -> None:
+        """Continue a traversal of the same rows from its state, after the same first centres were added."""
+        if not len(indices):
+            return
+        self.add_rows(indices)
+        if seen.max() > self.count:
+            raise ValueError(f"seen must be at most the {self.count:,} centres, got {seen.max():,}")
+        self.indices, self.distances = indices.tolist(), distances.tolist()
+        with self.place.at_work():
+            xp = self.place.arrays
+            self._bounds, self._seen = xp.asarray(bounds, xp.float32), xp.asarray(seen, xp.int32)
+
     def _round(self, limit: int, squared_radius: float) -> tuple[float, bool]:
         """Update the farthest rows and choose among them. Return the largest squared distance left, and whether to stop."""
         rows, beyond = self._far_rows()
@@ -156,9 +179,9 @@ class LazyCover:
             if least == 0.0 or len(rows) >= MIN_CANDIDATES:
                 break
             count *= GROWTH
-        if len(rows) > CANDIDATES:
+        if len(rows) > (most := self._candidate_rows):
             bounds = self._bounds[rows]
-            least = float(xp.partition(bounds, len(bounds) - CANDIDATES)[-CANDIDATES])
+            least = float(xp.partition(bounds, len(bounds) - most)[-most])
             rows = rows[bounds >= least]
         return rows, float(np.nextafter(np.float32(least), np.float32(-1))) if least > 0 else -1.0
 
@@ -167,16 +190,16 @@ class LazyCover:
 
         Their number is limited; among equal distances the lowest rows are kept.
         """
-        xp = self.place.arrays
+        xp, most = self.place.arrays, self._candidate_rows
         exact = xp.concatenate(self._exact)
-        limit = GROWTH * CANDIDATES
+        limit = GROWTH * most
         distances = [self.place.distances(self._candidates(rows[a:b]), exact) for a, b in blocks(len(rows), limit)]
         distances = distances[0] if len(distances) == 1 else xp.concatenate(distances)
         if len(rows) <= limit:
             return rows, distances, -1.0
         self._store_distances(rows, distances)
-        rest = float(xp.partition(distances, len(distances) - CANDIDATES)[-CANDIDATES])
-        chosen = xp.sort(xp.concatenate([xp.flatnonzero(distances > rest), xp.flatnonzero(distances == rest)[:CANDIDATES]]))
+        rest = float(xp.partition(distances, len(distances) - most)[-most])
+        chosen = xp.sort(xp.concatenate([xp.flatnonzero(distances > rest), xp.flatnonzero(distances == rest)[:most]]))
         return rows[chosen], distances[chosen], rest
 
     def _candidates(self, rows: Any) -> Any:

@@ -31,13 +31,12 @@ from reduset._engine.leaves import leaf_order
 from reduset._engine.profile import Frame
 from reduset._engine.radius_tiles import CANDIDATES, FAR, STEP, TILE, candidates, is_near, net_of_tiles, sample_search, tiles_of
 from reduset._engine.threads import blocks, run_all, single_threaded_blas
+from reduset._engine.working_set import search_sizes
 from reduset._types import Array, Floats, Indices, Report
 
-COORDINATES = 32  # principal coordinates, the length of the rest included
 BOXED = 8  # coordinates of boxes
 QUERIES = 256  # rows of a task of the search by coordinates
 BASE = 1024  # rows of a net that are compared with each other at once
-CHUNK = 2048  # rows of a chunk of the search by products
 SAMPLED = 4096
 UNIT = 2.0**-24  # rounding of single precision
 # nanoseconds on one core: a step for one pair; a confirmed pair, and each of its columns; a product, and each of its columns
@@ -138,22 +137,26 @@ class HostNearRows(NearRows):
     def _prepare(self) -> None:
         """Sort the rows by their principal coordinates, and bound the errors of single precision."""
         store, n, d = self.store, self.store.count, self.store.dimension
-        sample = defining(store.take(np.arange(0, n, max(1, n // SAMPLED))), self.cosine)
+        most, self.chunk, self.part, _ = search_sizes(n, d, getattr(store, "max_memory", np.inf))
+        self.base = min(BASE, self.chunk)
+        sample = defining(store.take(np.arange(0, n, -(-n // min(SAMPLED, 2 * self.chunk)))), self.cosine)
         self.centre = sample.mean(axis=0)
         sample -= self.centre
         with single_threaded_blas():
             _, axes = np.linalg.eigh(sample.T @ sample)
-        self.axes = np.ascontiguousarray(axes[:, ::-1][:, : min(d, COORDINATES - 1)])
-        width = min(d, COORDINATES - 1) + (d >= COORDINATES)
+        self.axes = np.ascontiguousarray(axes[:, ::-1][:, : min(d, most - 1)])
+        width = min(d, most - 1) + (d >= most)
         coordinates = np.zeros((n, -(-width // STEP) * STEP), np.float32)
-        reach = np.zeros(len(parts := blocks(n, CHUNK)))
+        reach = np.zeros(len(parts := blocks(n, self.chunk)))
         run_all([partial(self._place, coordinates, reach, k, a, b) for k, (a, b) in enumerate(parts)], blas=True)
         self.reach = float(reach.max())
         keys = coordinates[:, : min(16, coordinates.shape[1])]
         self.order = leaf_order(keys, Frame(np.zeros(keys.shape[1]), 1.0), TILE)[0].astype(np.int64)
         self.position = np.empty(n, np.int64)
         self.position[self.order] = np.arange(n)
-        self.coordinates = coordinates[self.order]
+        for c in range(0, coordinates.shape[1], STEP):  # a sorted copy of all columns would need twice the memory
+            coordinates[:, c : c + STEP] = coordinates[self.order, c : c + STEP]
+        self.coordinates = coordinates
         error = 2 * (np.sqrt(width) * UNIT + np.sqrt(4 * d * 2.0**-53)) * self.reach
         self.squared_radius = min(self.squared_radius, 9 * self.reach**2)  # no two rows are farther apart than twice the reach
         limit = (np.sqrt(self.squared_radius) + error) ** 2 * (1 + (width + 8) * 2 * UNIT)
@@ -174,7 +177,7 @@ class HostNearRows(NearRows):
     def _products_are_faster(self) -> bool:
         """Compare the estimated times of the two searches on a sample of pairs."""
         n, d = len(self.order), self.store.dimension
-        rows = np.arange(0, n, max(1, n // SAMPLED))
+        rows = np.arange(0, n, -(-n // SAMPLED))
         queries = self.coordinates[rows[:: max(1, len(rows) // 512)]]
         steps, near = sample_search(queries, tiles_of(self.coordinates[rows]), self.limit)
         pairs = len(queries) * len(rows)
@@ -223,18 +226,18 @@ class HostNearRows(NearRows):
         (self._near_by_products if self._by_products else self._near_by_coordinates)(queries, targets, near)
 
     def _near_by_coordinates(self, queries: Indices, targets: Indices, near: NDArray[np.bool_]) -> None:
-        tiles, low, high = self._boxed_tiles(targets)
-
-        def task(a: int, b: int) -> None:
+        def task(a: int, b: int, part: Indices, boxed: tuple[Floats, Floats, Floats]) -> None:
             points, numbers = self.coordinates[queries[a:b]], self.order[queries[a:b]]
-            for one, other in candidates(points, tiles, low, high, self.limit, near[a:b]):
-                squares = self._distances(numbers[one], self.order[targets[other]])
+            for one, other in candidates(points, *boxed, self.limit, near[a:b]):
+                squares = self._distances(numbers[one], self.order[part[other]])
                 near[a + one[squares <= self.squared_radius]] = True
 
-        run_all([partial(task, a, b) for a, b in blocks(len(queries), QUERIES)])
+        for c, e in blocks(len(targets), self.part):
+            boxed = self._boxed_tiles(targets[c:e])
+            run_all([partial(task, a, b, targets[c:e], boxed) for a, b in blocks(len(queries), QUERIES)])
 
     def _near_by_products(self, queries: Indices, targets: Indices, near: NDArray[np.bool_]) -> None:
-        parts = blocks(len(targets), CHUNK)
+        parts = blocks(len(targets), self.chunk)
 
         def task(a: int, b: int) -> None:
             for c, e in parts:
@@ -247,11 +250,17 @@ class HostNearRows(NearRows):
                         exact = self._distances(self.order[queries[a + left[i]]], self.order[targets[c + j]])
                         near[a + left[i[exact <= self.squared_radius]]] = True
 
-        run_all([partial(task, a, b) for a, b in blocks(len(queries), CHUNK)], blas=True)
+        run_all([partial(task, a, b) for a, b in blocks(len(queries), self.chunk)], blas=True)
 
     def _confirmed(self, queries: Indices, targets: Indices) -> Iterator[tuple[Indices, Indices, Array]]:
         """Pairs of positions within the radius, with squared distances, for sorted queries and targets."""
-        length = CHUNK if self._by_products else QUERIES
+        parts = [(0, len(targets))] if self._by_products else blocks(len(targets), self.part)
+        for c, e in parts:
+            yield from self._confirmed_in(queries, targets[c:e])
+
+    def _confirmed_in(self, queries: Indices, targets: Indices) -> Iterator[tuple[Indices, Indices, Array]]:
+        """The pairs with a part of the targets."""
+        length = self.chunk if self._by_products else QUERIES
         tiles = None if self._by_products else self._boxed_tiles(targets)
         for begin, end in blocks(len(queries), 16 * length):
             parts: dict[int, list[tuple[Indices, Indices, Array]]] = {a: [] for a, _ in blocks(end - begin, length)}
@@ -275,7 +284,7 @@ class HostNearRows(NearRows):
             for one, other in candidates(points, tiles[0], tiles[1], tiles[2], self.limit, np.zeros(len(points), np.bool_)):
                 yield queries[one], targets[other]
             return
-        for a, b in blocks(len(targets), CHUNK):
+        for a, b in blocks(len(targets), self.chunk):
             if not self._are_apart(queries, targets[a:b]):
                 squares, slack = self._squares(queries, targets[a:b])
                 for one, other in _listed(squares <= self.squared_radius + slack):
@@ -307,7 +316,7 @@ class HostNearRows(NearRows):
     def _distances(self, rows: Indices, others: Indices) -> Array:
         """Squared distances of pairs of rows."""
         squares = np.empty(len(rows))
-        for a, b in blocks(len(rows), max(1, (1 << 20) // self.store.dimension)):
+        for a, b in blocks(len(rows), max(1, 128 * self.chunk // self.store.dimension)):
             one = defining(self.store.take(rows[a:b]), self.cosine)
             _add_squares(one, defining(self.store.take(others[a:b]), self.cosine), squares[a:b])
         return squares

@@ -10,14 +10,14 @@ import typer
 from reduset.cli import messages, targets
 from reduset.cli import options as o
 from reduset.cli.app import command
-from reduset.cli.cover import ROW, rows_of
+from reduset.cli.cover import DATA, ROW, rows_of
 
 
 @command("embeddings.npy keep.parquet --radius 0.02 --metric cosine --report audit.html", "reduset.covers:audit")
 class AuditCommand(o.Threaded, o.Writing):
     """Measure how well some kept rows cover the data: the exact covering radius, and comparisons with other choices."""
 
-    data: Annotated[Path, typer.Argument(help="Rows: .npy (memory-mapped), a table, or a folder.")]
+    data: Annotated[Path, typer.Argument(help=DATA)]
     keep: Annotated[Path, typer.Argument(help="A table with the kept rows in a column `row`, as written by `reduset cover`.")]
     output: Annotated[
         Path | None,
@@ -27,6 +27,7 @@ class AuditCommand(o.Threaded, o.Writing):
     compare: Annotated[bool | None, typer.Option("--compare/--no-compare")] = None
     metric: str = "euclidean"
     column: str | None = None
+    max_memory: str | None = None
     report: o.Report = None
     seed: o.Seed = 0
 
@@ -49,6 +50,7 @@ class AuditCommand(o.Threaded, o.Writing):
                 metric=self.metric,
                 compare=self.compare,
                 column=self.column,
+                max_memory=self.max_memory,
                 rng=self.seed,
                 progress=shown,
             )

@@ -12,13 +12,14 @@ from reduset.cli import options as o
 from reduset.cli.app import command
 
 ROW = "row"
+DATA = "Rows: .npy or .safetensors (memory-mapped), a table, a folder, or a quoted pattern such as 'embeddings-*.npy'."
 
 
 @command("embeddings.npy --size 10000 --metric cosine -o keep.parquet", "reduset.covers:cover")
 class CoverCommand(o.Threaded, o.Writing):
     """Choose rows so that every other row is near one of them: exact k-centre, or a cover of a given radius."""
 
-    data: Annotated[Path, typer.Argument(help="Rows: .npy (memory-mapped), a table, or a folder.")]
+    data: Annotated[Path, typer.Argument(help=DATA)]
     output: Annotated[
         Path,
         typer.Option(
@@ -44,6 +45,8 @@ class CoverCommand(o.Threaded, o.Writing):
         Path | None, typer.Option("--assignments", help="Table of the nearest chosen row of every row, and its distance.")
     ] = None
     column: str | None = None
+    max_memory: str | None = None
+    checkpoint: Path | None = None
 
     def run(self) -> None:
         """Run it."""
@@ -57,6 +60,8 @@ class CoverCommand(o.Threaded, o.Writing):
         _validate.one_of(self.metric, "--metric", METRICS)
         inputs = [self.data, *([] if self.start is None else [self.start])]
         written = targets.check_all((self.output, targets.rows(), inputs), (self.assignments, targets.rows(), inputs))
+        if self.checkpoint is not None:
+            targets.check_location(self.checkpoint, [*inputs, *written])
         start = None if self.start is None else rows_of(self.start, "--start")
         with messages.progress(self.silent) as shown:
             chosen = cover(
@@ -67,6 +72,8 @@ class CoverCommand(o.Threaded, o.Writing):
                 keep=self._priorities(),
                 start=start,
                 column=self.column,
+                max_memory=self.max_memory,
+                checkpoint=self.checkpoint,
                 progress=shown,
             )
         kept, counts = np.concatenate([chosen.start, chosen.indices]), chosen.counts[len(chosen.start) :]

@@ -18,7 +18,9 @@ from reduset._engine import LazyCover, blocks, defining, near_rows, to_numpy
 from reduset._progress import Progress
 from reduset._types import Array, Indices, ProgressLike, SeedLike
 from reduset._validate import seeded
+from reduset.covers.memory import Memory, for_audit, memory_rows
 from reduset.covers.near import Pairs
+from reduset.covers.parts import among
 from reduset.covers.rows import (
     METRICS,
     held,
@@ -30,7 +32,7 @@ from reduset.covers.rows import (
 )
 
 QUANTILES = (0.5, 0.9, 0.99)
-BLOCK_ENTRIES = 1 << 22
+BLOCK_ENTRIES = 1 << 19
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,7 @@ class Audit:
     farthest_first: float | None
     random_rows: float | None
     metric: str
+    _memory: Memory | None = field(default=None, repr=False, compare=False)  # the estimate before the start
 
     @property
     def factor(self) -> float | None:
@@ -127,7 +130,7 @@ class Audit:
             rows.append(
                 Row("redundant", near if pairs else f"no two kept rows are within {self.limit:.4g}", "", {"close_pairs": pairs})
             )
-        return Description(f"Audit: {m:,} of {n:,} rows kept", tuple(rows))
+        return Description(f"Audit: {m:,} of {n:,} rows kept", (*rows, *memory_rows(self._memory)))
 
     def __str__(self) -> str:
         return str(self.describe())
@@ -142,6 +145,7 @@ def audit(
     metric: str = "euclidean",
     compare: bool | None = None,
     column: str | None = None,
+    max_memory: float | str | None = None,
     rng: SeedLike = 0,
     progress: ProgressLike = False,
 ) -> Audit:
@@ -150,7 +154,7 @@ def audit(
     Parameters
     ----------
     data : array, frame, files, Dask collection or GPU array
-        The rows, as for `cover`. Files and Dask collections are loaded.
+        The rows, as for `cover` with ``radius`` alone.
     keep : (m,) row numbers, or a mask of n truth values
         The kept rows, each at most once.
     radius : float, optional
@@ -161,7 +165,10 @@ def audit(
         Compare with as many farthest-first and random rows. This takes long if many rows are kept. By default, the comparison is
         made if at most a tenth of the rows are kept.
     column : str
-        Name of the column of lists in a table.
+        Name of the column of lists in a table, or of the tensor in a safetensors file.
+    max_memory : number of bytes, or text such as "16GB"
+        Largest amount of memory for rows that are loaded and for the working set, as for `cover`. If it does not suffice for all
+        kept rows, they are compared in parts.
     rng : int or generator
         Seed of the random rows of the comparison.
     progress : bool, or a function of (stage, done, total)
@@ -176,15 +183,17 @@ def audit(
     """
     cosine = _validate.one_of(metric, "metric", METRICS) == "cosine"
     limit = None if radius is None else radius_of(radius)
-    rows = held(open_rows(data, column, cosine))
+    rows = held(open_rows(data, column, cosine, max_memory))
     kept = _kept_rows(keep, rows.count)
     generator = _validate.generator(rng)
     display = Progress(progress)
+    compares = len(kept) * 10 <= rows.count if compare is None else compare
     try:
-        assignments = _nearest_kept(rows, cosine, kept, display)
-        measured = in_metric(np.sqrt(_squares(rows, kept, assignments, cosine)), cosine)
+        memory, part = for_audit(rows, len(kept), compares, limit is not None, display)
+        assignments, squares = _nearest_kept(rows, cosine, kept, part, display)
+        measured = in_metric(np.sqrt(squares), cosine)
         farthest = random = best = None
-        if len(kept) * 10 <= rows.count if compare is None else compare:
+        if compares:
             farthest, random = _radii_of_others(rows, cosine, len(kept), generator, display)
             best = farthest / (4 if cosine else 2)
         close = None if limit is None else _close_pairs(rows, kept, limit, cosine)
@@ -203,6 +212,7 @@ def audit(
         farthest_first=farthest,
         random_rows=random,
         metric=metric,
+        _memory=memory,
     )
 
 
@@ -224,35 +234,42 @@ def _kept_rows(keep: Any, n: int) -> Indices:
     return rows.astype(np.int64)
 
 
-def _nearest_kept(rows: Any, cosine: bool, kept: Indices, display: Progress) -> Indices:
-    """(n,) the nearest kept row of each row, as a position in ``kept``; kept rows have their own."""
-    assignments = np.full(rows.count, -1, np.int64)
+def _nearest_kept(rows: Any, cosine: bool, kept: Indices, part: int, display: Progress) -> tuple[Indices, Array]:
+    """(n,) the nearest kept row of each row, as a position in ``kept``, and its squared distance; kept rows have their own.
+
+    Kept rows are compared ``part`` at a time.
+    """
+    assignments, squares = np.full(rows.count, -1, np.int64), np.zeros(rows.count)
     assignments[kept] = np.arange(len(kept))
     others = np.flatnonzero(assignments < 0)
-    if len(others):
-        centres = LazyCover(type(rows)(rows.take(rows.arrays.asarray(others))), cosine)
-        centres.add(rows.take(rows.arrays.asarray(kept)))
-        assignments[others], _ = centres.assignments(display.stage("nearest"))
-    return assignments
+    squares[others] = np.inf
+    for a, b in blocks(len(kept) if len(others) else 0, part):
+        centres = LazyCover(among(rows, others), cosine)
+        centres.add(rows.take(rows.arrays.asarray(kept[a:b])))
+        nearest, _ = centres.assignments(display.stage("nearest"))
+        exact = _squares(rows, others, kept[a:b], nearest, cosine)
+        nearer = exact < squares[others]
+        assignments[others[nearer]], squares[others[nearer]] = a + nearest[nearer], exact[nearer]
+    return assignments, squares
 
 
 def _radii_of_others(rows: Any, cosine: bool, size: int, generator: np.random.Generator, display: Progress) -> tuple[float, float]:
     """The covering radii of as many farthest-first rows, and of as many random rows."""
-    farthest, random = LazyCover(rows, cosine), LazyCover(rows, cosine)
+    farthest = LazyCover(rows, cosine)
     farthest.add_rows(np.array([row_near_mean(farthest)]))
+    square = farthest.extend(size - 1, 0.0, display.stage("farthest first"))
+    del farthest
+    random = LazyCover(rows, cosine)
     random.add_rows(np.sort(generator.choice(rows.count, size, replace=False)))
-    squares = (
-        farthest.extend(size - 1, 0.0, display.stage("farthest first")),
-        random.extend(0, 0.0, display.stage("random rows")),
-    )
+    squares = square, random.extend(0, 0.0, display.stage("random rows"))
     return float(in_metric(np.sqrt(squares[0]), cosine)), float(in_metric(np.sqrt(squares[1]), cosine))
 
 
-def _squares(rows: Any, kept: Indices, assignments: Indices, cosine: bool) -> Array:
-    """(n,) squared distances of all rows to their nearest kept rows, in double precision."""
-    xp, squares = rows.arrays, np.empty(rows.count)
-    for a, b in blocks(rows.count, max(1, BLOCK_ENTRIES // rows.dimension)):
-        exact = defining(rows.take(slice(a, b)), cosine)
+def _squares(rows: Any, others: Indices, kept: Indices, assignments: Indices, cosine: bool) -> Array:
+    """Squared distances of some rows to their nearest kept rows, in double precision."""
+    xp, squares = rows.arrays, np.empty(len(others))
+    for a, b in blocks(len(others), max(1, BLOCK_ENTRIES // rows.dimension)):
+        exact = defining(rows.take(xp.asarray(others[a:b])), cosine)
         exact -= defining(rows.take(xp.asarray(kept[assignments[a:b]])), cosine)
         squares[a:b] = to_numpy((exact * exact).sum(axis=1))
     return squares
@@ -260,7 +277,9 @@ def _squares(rows: Any, kept: Indices, assignments: Indices, cosine: bool) -> Ar
 
 def _close_pairs(rows: Any, kept: Indices, limit: float, cosine: bool) -> Pairs:
     """Pairs of kept rows within a distance."""
-    search = near_rows(rows, cosine, squared(limit, cosine))
-    one, other, squares = search.pairs(kept, kept)
-    lower = one < other
+    every = np.arange(len(kept))
+    one, other, squares = near_rows(among(rows, kept), cosine, squared(limit, cosine)).pairs(every, every)
+    one, other = kept[one], kept[other]
+    lower = np.flatnonzero(one < other)
+    lower = lower[np.lexsort((other[lower], one[lower]))]
     return Pairs(one[lower], other[lower], in_metric(np.sqrt(squares[lower]), cosine))

@@ -11,6 +11,7 @@ faster, unless fewer than one row in a hundred is kept. Then farthest-first sele
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,10 @@ from reduset import _validate
 from reduset._engine import HostRows, LazyCover, near_rows, to_numpy
 from reduset._progress import Progress
 from reduset._types import Indices, ProgressLike
+from reduset.covers.checkpoint import Checkpoint, continued
+from reduset.covers.memory import for_traversal, limited
 from reduset.covers.near import priority_of
-from reduset.covers.result import FARTHEST, Cover, net_cover
+from reduset.covers.result import FARTHEST, NET, Cover, net_cover
 from reduset.covers.rows import (
     METRICS,
     in_metric,
@@ -32,6 +35,7 @@ from reduset.covers.rows import (
 )
 
 SAMPLED, FEW = 4096, 0.01  # rows of a sample, and the share that is kept below which farthest-first selection is faster
+STATE = 48  # bytes for each row while a checkpoint is written
 
 
 def cover(
@@ -44,6 +48,8 @@ def cover(
     start: Any = None,
     assignments: bool = True,
     column: str | None = None,
+    max_memory: float | str | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
     progress: ProgressLike = False,
 ) -> Cover:
     """Choose rows so that every row is near one of them.
@@ -51,9 +57,10 @@ def cover(
     Parameters
     ----------
     data : (n, d) array, frame, files, Dask collection or GPU array
-        Rows of any floating type. A ``.npy`` file is memory-mapped. A single table, and tables with a column of lists, are loaded.
-        Folders, lists of files and Dask collections are read block by block, or loaded for ``radius`` alone. Arrays on a GPU
-        (CuPy, torch, DLPack) stay there.
+        Rows of any floating type, bfloat16 included. ``.npy`` and safetensors files are memory-mapped. Folders, lists and glob
+        patterns of them are one array, in natural order of the names. A single table, and tables with a column of lists, are
+        loaded. Other files and Dask collections are read block by block, or loaded for ``radius`` alone. Rows that do not fit into
+        half of ``max_memory`` are copied into a temporary file instead. Arrays on a GPU (CuPy, torch, DLPack) stay there.
     size : int
         Number of rows to choose, farthest first.
     radius : float
@@ -72,7 +79,13 @@ def cover(
     assignments : bool
         Compute the nearest centre of every row. The default is True.
     column : str
-        Name of the column of lists in a table.
+        Name of the column of lists in a table, or of the tensor in a safetensors file.
+    max_memory : number of bytes, or text such as "16GB"
+        Largest amount of memory for rows that are loaded and for the working set. It changes the time, not the result. Mapped files
+        do not count. The estimate is reported before the start, and an error is raised if it is above the limit.
+    checkpoint : path
+        File with the state of the selection, written about once in a hundred times the time of writing it. An interrupted call with
+        the same data and options continues from it. The file is deleted at the end.
     progress : bool, or a function of (stage, done, total)
 
     Examples
@@ -97,36 +110,55 @@ def cover(
     if size is None and radius is None:
         raise ValueError("size or radius must be given: the number of rows, or the largest distance of a row to a chosen one")
     radius = None if radius is None else radius_of(radius)
-    rows = open_rows(data, column, cosine)
+    rows = open_rows(data, column, cosine, max_memory)
     n = rows.count
     limit = n if size is None else _validate.whole(size, "size", 1, n, "it is a number of rows")
     priority = priority_of(keep, n, size)
+    share = None if size is not None or priority is not None else _share_kept(rows, cosine, squared(float(radius or 0), cosine))
+    is_net = size is None and (share is None or share >= FEW or n <= SAMPLED)
+    method = NET if is_net else FARTHEST
+    options = {"size": size, "radius": radius, "metric": metric, "keep": keep, "start": start, "method": method}
+    saved = None if checkpoint is None else Checkpoint(checkpoint, rows, **options)
     display = Progress(progress)
     try:
-        if size is None and radius is not None and (priority is not None or _keeps_many(rows, cosine, squared(radius, cosine))):
-            return net_cover(rows, cosine, radius, "first" if priority is None else priority, start, assignments, display)
-        return _farthest_first(rows, cosine, limit, radius, start, assignments, display)
+        if is_net:
+            found = net_cover(rows, cosine, radius, "first" if priority is None else priority, start, assignments, display, saved)
+        else:
+            expected = limit if share is None else int(np.ceil(share * n))
+            found = _farthest_first(rows, cosine, limit, radius, start, assignments, display, saved, expected)
     finally:
         display.close()
+    if saved is not None:
+        saved.remove()
+    return found
 
 
-def _keeps_many(rows: Any, cosine: bool, squared_radius: float) -> bool:
-    """Whether a net of a sample keeps at least one row in a hundred. Then it is faster than farthest-first selection."""
-    sample = rows.take(rows.arrays.arange(0, rows.count, max(1, rows.count // SAMPLED)))
-    held = HostRows(to_numpy(sample))
-    kept = near_rows(held, cosine, squared_radius).net(np.arange(held.count))
-    return bool(len(kept) >= FEW * min(rows.count, SAMPLED) or rows.count <= SAMPLED)
+def _share_kept(rows: Any, cosine: bool, squared_radius: float) -> float:
+    """The share of a sample that a net keeps. A net is faster than farthest-first selection from one row in a hundred on."""
+    values = to_numpy(rows.take(rows.arrays.arange(0, rows.count, -(-rows.count // SAMPLED))))
+    sample = limited(HostRows(values), getattr(rows, "max_memory", np.inf) - values.nbytes)
+    return len(near_rows(sample, cosine, squared_radius).net(np.arange(sample.count))) / sample.count
 
 
 def _farthest_first(
-    rows: Any, cosine: bool, limit: int, radius: float | None, start: Any, assignments: bool, display: Progress
+    rows: Any,
+    cosine: bool,
+    limit: int,
+    radius: float | None,
+    start: Any,
+    assignments: bool,
+    display: Progress,
+    checkpoint: Checkpoint | None,
+    expected: int,
 ) -> Cover:
     n = rows.count
+    given = 0 if start is None else len(start)
+    memory = for_traversal(rows, given + expected, STATE * n if checkpoint else 0, display)
     traversal = LazyCover(rows, cosine)
     first = _first_centres(traversal, start)
     chosen = [] if start is not None else first.tolist()
     squared_radius = 0.0 if radius is None else float(squared(radius, cosine))
-    remaining = traversal.extend(max(limit - len(chosen), 0), squared_radius, display.stage("choosing"))
+    remaining = continued(traversal, max(limit - len(chosen), 0), squared_radius, checkpoint, display.stage("choosing"))
     nearest, distance = np.full(n, -1, np.int64), np.full(n, np.inf, np.float32)
     if assignments:
         nearest, distance = traversal.assignments(display.stage("nearest"))
@@ -144,6 +176,7 @@ def _farthest_first(
         method=FARTHEST,
         _rows=rows,
         _added=points,
+        _memory=memory,
     )
 
 

@@ -10,7 +10,9 @@ from scipy.sparse.csgraph import connected_components
 
 from reduset import _validate
 from reduset._engine import NearRows, blocks, defining, near_rows, to_numpy
+from reduset._progress import Progress
 from reduset._types import Array, Indices, Report
+from reduset.covers.memory import for_net
 from reduset.covers.rows import squared
 
 ORDERS = ("first", "last", "medoid")
@@ -27,19 +29,20 @@ class Pairs(NamedTuple):
 
 
 class WithPoints:
-    """The rows of a store, followed by points that are not among them."""
+    """The rows of a store, followed by other points: those of another store."""
 
-    def __init__(self, store: Any, points: Array) -> None:
+    def __init__(self, store: Any, points: Any) -> None:
         self.store, self.points = store, points
         self.arrays, self.dimension = np, store.dimension
-        self.count = store.count + len(points)
+        self.count = store.count + points.count
+        self.max_memory, self.loaded = getattr(store, "max_memory", np.inf), getattr(store, "loaded", 0)
 
     def take(self, rows: Any) -> Array:
         numbers = np.arange(self.count)[rows] if isinstance(rows, slice) else np.asarray(rows)
         values = np.empty((len(numbers), self.dimension))
         own = numbers < self.store.count
         values[own] = to_numpy(self.store.take(self.store.arrays.asarray(numbers[own])))
-        values[~own] = self.points[numbers[~own] - self.store.count]
+        values[~own] = self.points.take(numbers[~own] - self.store.count)
         return values
 
 
@@ -99,6 +102,7 @@ def priorities(search: NearRows, keep: Any, n: int) -> Indices:
 
 def pairs_within(rows: Any, radius: float, cosine: bool) -> tuple[Indices, Indices, Array]:
     """All pairs of rows within a radius, the lower row first, with their squared distances."""
+    for_net(rows, Progress())
     search = near_rows(rows, cosine, squared(radius, cosine))
     every = np.arange(rows.count)
     parts = []
@@ -125,14 +129,17 @@ def chains(first: Indices, second: Indices) -> list[Indices]:
 
 def diameter(rows: Any, members: Indices, cosine: bool) -> float:
     """The largest squared distance of two of some rows."""
-    points = defining(to_numpy(rows.take(rows.arrays.asarray(members))), cosine)
-    points -= points.mean(axis=0)
-    squares = np.einsum("ij,ij->i", points, points)
-    largest = 0.0
-    for a, b in blocks(len(points), DIAMETER_ROWS):
-        for c, e in blocks(len(points), DIAMETER_ROWS):
+
+    def points(a: int, b: int) -> Array:
+        return np.asarray(defining(to_numpy(rows.take(rows.arrays.asarray(members[a:b]))), cosine))
+
+    middle, largest = points(0, DIAMETER_ROWS).mean(axis=0), 0.0
+    for a, b in blocks(len(members), DIAMETER_ROWS):
+        one = points(a, b) - middle
+        for c, e in blocks(len(members), DIAMETER_ROWS):
             if c >= a:
-                distances = squares[a:b, None] + squares[c:e] - 2 * points[a:b] @ points[c:e].T
-                i, j = np.unravel_index(distances.argmax(), distances.shape)
-                largest = max(largest, float(np.square(points[a + i] - points[c + j]).sum()))
+                other = one if c == a else points(c, e) - middle
+                squares = np.einsum("ij,ij->i", one, one)[:, None] + np.einsum("ij,ij->i", other, other) - 2 * one @ other.T
+                i, j = np.unravel_index(squares.argmax(), squares.shape)
+                largest = max(largest, float(np.square(one[i] - other[j]).sum()))
     return largest

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from copy import copy
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,21 +13,15 @@ from numpy.typing import NDArray
 
 from reduset import _archive
 from reduset._describe import Description, Row
-from reduset._engine import near_rows, to_numpy
+from reduset._engine import HostRows, near_rows, to_numpy
 from reduset._progress import Progress
 from reduset._types import Array, Indices, ProgressLike
 from reduset.covers.auditing import Audit, audit
-from reduset.covers.near import (
-    Pairs,
-    WithPoints,
-    chains,
-    diameter,
-    nearest_within,
-    net_of,
-    pairs_within,
-    priorities,
-    priority_of,
-)
+from reduset.covers.checkpoint import Checkpoint, net_in_parts
+from reduset.covers.memory import Memory, for_net, limited, memory_of, memory_rows
+from reduset.covers.near import Pairs, WithPoints, chains, diameter, nearest_within, pairs_within, priority_of
+from reduset.covers.parquet import read_rows_of_cover, write_rows_of_cover
+from reduset.covers.parts import among
 from reduset.covers.rows import held, in_metric, joined, open_rows, radius_of, squared, start_of
 
 f = _archive.fields
@@ -35,13 +31,13 @@ FILE = _archive.Kind(
     "cover",
     {
         "indices": f.Numbers(("m?",), 0, integers=True),
-        "distances": f.Numbers(("m?",), 0, unbounded=True),
+        "distances": f.Numbers(("m?",), 0, np.inf, unbounded=True),
         "start": f.Numbers(("s?",), -1, integers=True),
         "assignments": f.Numbers(("n",), -1, integers=True),
-        "assignment_distances": f.Numbers(("n",), 0, unbounded=True),
+        "assignment_distances": f.Numbers(("n",), 0, np.inf, unbounded=True),
         "points": f.Numbers(("k", "d"), dtype=None),
         "radius": f.number(0.0),
-        "spacing": f.number(0.0),
+        "spacing": f.measured(),
         "metric": f.one_of(("euclidean", "cosine")),
         "method": f.one_of((FARTHEST, NET)),
     },
@@ -99,6 +95,7 @@ class Cover:
     method: str
     _rows: Any = field(default=None, repr=False, compare=False)  # the rows of the data, None after loading
     _added: Any = field(default=None, repr=False, compare=False)  # (s, d) points passed as ``start``, or all centres after loading
+    _memory: Memory | None = field(default=None, repr=False, compare=False)  # the estimate before the start
 
     @property
     def size(self) -> int:
@@ -140,7 +137,7 @@ class Cover:
         groups = [Group(int(centres[self.assignments[part[0]]]), part, self.assignment_distances[part]) for part in parts]
         return sorted(groups, key=lambda group: -len(group.rows))
 
-    def pairs(self, radius: float | None = None, data: Any = None) -> Pairs:
+    def pairs(self, radius: float | None = None, data: Any = None, *, max_memory: float | str | None = None) -> Pairs:
         """All pairs of rows of the data within a radius.
 
         Parameters
@@ -149,16 +146,20 @@ class Cover:
             The default is the radius that was asked for.
         data : array or any other rows
             Needed only for a cover that was loaded from a file.
+        max_memory : as for `cover`
+            The default is the limit of the cover. The pairs themselves do not count.
         """
-        first, second, squares = pairs_within(self._data(data), self._reach(radius), self._cosine)
+        first, second, squares = pairs_within(self._data(data, max_memory), self._reach(radius), self._cosine)
         return Pairs(first, second, in_metric(np.sqrt(squares), self._cosine))
 
-    def components(self, radius: float | None = None, data: Any = None) -> list[Component]:
+    def components(
+        self, radius: float | None = None, data: Any = None, *, max_memory: float | str | None = None
+    ) -> list[Component]:
         """Rows that are joined by chains of pairs within a radius, the largest components first.
 
         Two rows of a component may be far apart: its diameter is the largest distance of two of its rows.
         """
-        rows = self._data(data)
+        rows = self._data(data, max_memory)
         first, second, _ = pairs_within(rows, self._reach(radius), self._cosine)
         members = chains(first, second)
         return [Component(part, float(in_metric(np.sqrt(diameter(rows, part, self._cosine)), self._cosine))) for part in members]
@@ -170,17 +171,26 @@ class Cover:
     def _reach(self, radius: float | None) -> float:
         return self.spacing if radius is None else radius_of(radius)
 
-    def _data(self, data: Any) -> Any:
-        if data is not None:
-            rows = open_rows(data, cosine=self._cosine)
-            if rows.count != len(self.assignments):
-                raise ValueError(f"data must have the {len(self.assignments):,} rows of this cover, got {rows.count:,}")
-            return rows
-        if self._rows is None:
+    def _data(self, data: Any, max_memory: Any = None) -> Any:
+        if data is None and self._rows is None:
             raise ValueError("data must be given, because a cover that was loaded from a file has no rows")
-        return self._rows
+        rows = self._rows if data is None else open_rows(data, cosine=self._cosine, max_memory=max_memory)
+        if rows.count != len(self.assignments):
+            raise ValueError(f"data must have the {len(self.assignments):,} rows of this cover, got {rows.count:,}")
+        if data is None and max_memory is not None:
+            rows = limited(copy(rows), memory_of(max_memory), rows.loaded)
+        rows = held(rows)
+        return rows
 
-    def update(self, data: Any, keep: Any = None, *, column: str | None = None, progress: ProgressLike = False) -> Cover:
+    def update(
+        self,
+        data: Any,
+        keep: Any = None,
+        *,
+        column: str | None = None,
+        max_memory: float | str | None = None,
+        progress: ProgressLike = False,
+    ) -> Cover:
         """The cover with more rows: all centres stay, and of the new rows those are kept that are near no centre.
 
         The rows of this cover keep their assignments, although a new centre may be nearer.
@@ -191,14 +201,14 @@ class Cover:
             The new rows. They are numbered after the rows of this cover.
         keep : "first", "last", "medoid" or array
             The order in which new rows are kept, as for `cover`. The default is "first".
-        column, progress : as for `cover`
+        column, max_memory, progress : as for `cover`
         """
         if self.method != NET:
             raise ValueError("update needs a cover of a radius; pass start= to cover() for more farthest-first rows")
-        n, points = len(self.assignments), self.points
-        rows = open_rows(data, column, self._cosine)
-        if rows.dimension != points.shape[1]:
-            raise ValueError(f"data must have the {points.shape[1]} columns of this cover, got {rows.dimension}")
+        n, points = len(self.assignments), self._centres()
+        rows = open_rows(data, column, self._cosine, max_memory)
+        if rows.dimension != points.dimension:
+            raise ValueError(f"data must have the {points.dimension} columns of this cover, got {rows.dimension}")
         priority = priority_of("first" if keep is None else keep, rows.count, None)
         display = Progress(progress)
         try:
@@ -214,8 +224,16 @@ class Cover:
             assignments=np.concatenate([self.assignments, new.assignments]),
             assignment_distances=np.concatenate([self.assignment_distances, new.assignment_distances]),
             _rows=both,
-            _added=self._added if both is not None else np.concatenate([points, new.points[len(points) :]]),
+            _added=self._added if both is not None else np.concatenate([points.values, new.points[points.count :]]),
+            _memory=new._memory,
         )
+
+    def _centres(self) -> Any:
+        """The centres as a store: rows of the data that are not copied, or points."""
+        rows = np.concatenate([self.start, self.indices])
+        if self._rows is None or self._rows.arrays is not np or (rows < 0).any():
+            return HostRows(self.points)
+        return among(self._rows, rows)
 
     def audit(self, data: Any = None, radius: float | None = None, **options: Any) -> Audit:
         """Measure this cover like any list of rows (`audit`); ``data`` is needed only if the cover was loaded from a file."""
@@ -227,13 +245,21 @@ class Cover:
     # -- files --------------------------------------------------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the cover with its centres as ``.npz``."""
+        """Write the cover with its centres as ``.npz`` or ``.parquet``.
+
+        A Parquet file has the row number, the row of its nearest centre, the distance and whether it is kept, of every row.
+        """
         values = {name: getattr(self, name) for name in FILE.fields}
-        _archive.write(path, FILE, values)
+        if Path(path).suffix.lower() == ".parquet":
+            write_rows_of_cover(path, values)
+        else:
+            _archive.write(path, FILE, values)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Cover:
         """Read a cover. Every field is checked, and nothing in the file is executed."""
+        if Path(path).suffix.lower() == ".parquet":
+            return read_rows_of_cover(path, lambda header, arrays: cls._from_file(FILE.checked(header | FILE.described, arrays)))
         return _archive.read(path, {FILE: cls._from_file})
 
     @classmethod
@@ -263,6 +289,7 @@ class Cover:
                     facts | {"spacing": self.spacing, "method": self.method},
                 ),
                 Row("spacing", apart, "The smallest distance of two chosen rows."),
+                *memory_rows(self._memory),
             ),
         )
 
@@ -270,17 +297,30 @@ class Cover:
         return str(self.describe())
 
 
-def net_cover(rows: Any, cosine: bool, radius: float, keep: Any, start: Any, assignments: bool, display: Progress) -> Cover:
-    """The net of the rows, with the nearest centre of every row."""
+def net_cover(
+    rows: Any,
+    cosine: bool,
+    radius: float,
+    keep: Any,
+    start: Any,
+    assignments: bool,
+    display: Progress,
+    checkpoint: Checkpoint | None = None,
+) -> Cover:
+    """The net of the rows, with the nearest centre of every row. ``start`` may be a store of points."""
     n, points = rows.count, None
-    store = held(rows)
-    given: Any = np.empty(0, np.int64) if start is None else start_of(rows, cosine, start)
-    fixed = given
-    if given.ndim == 2:
-        points, fixed = given, n + np.arange(len(given))
-        store = WithPoints(store, given)
+    store = rows = held(rows)
+    fixed: Any = np.empty(0, np.int64)
+    if hasattr(start, "take") and hasattr(start, "dimension"):
+        points = start
+    elif start is not None:
+        fixed = start_of(rows, cosine, start)
+        points = HostRows(fixed) if fixed.ndim == 2 else None
+    if points is not None:
+        fixed, store = n + np.arange(points.count), WithPoints(rows, points)
+    memory = for_net(store, display)
     search = near_rows(store, cosine, squared(radius, cosine))
-    kept = net_of(search, priorities(search, keep, n), fixed, display.stage("choosing"))
+    kept = net_in_parts(search, keep, n, fixed, checkpoint, display.stage("choosing"))
     centres = np.concatenate([fixed, kept])
     nearest, distances, covering = np.full(n, -1, np.int64), np.full(n, np.inf), radius
     if assignments:
@@ -298,9 +338,10 @@ def net_cover(rows: Any, cosine: bool, radius: float, keep: Any, start: Any, ass
         spacing=radius,
         assignments=nearest,
         assignment_distances=distances,
-        start=given if points is None else np.full(len(points), -1, np.int64),
+        start=fixed if points is None else np.full(points.count, -1, np.int64),
         metric="cosine" if cosine else "euclidean",
         method=NET,
         _rows=rows,
-        _added=points,
+        _added=None if points is None else getattr(points, "values", None),
+        _memory=memory,
     )

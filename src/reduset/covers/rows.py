@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from numbers import Real
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,63 +27,81 @@ from reduset._engine import (
     rows_in_place,
     to_numpy,
 )
-from reduset.data import has_paths, opened
-from reduset.io import FileError, listed, mapped_array, need
+from reduset.covers.files import MAPPED, array_of, expanded
+from reduset.covers.memory import limited, loadable, memory_of
+from reduset.covers.parts import RowParts, scratch
+from reduset.data import opened
+from reduset.io import FileError
 
 METRICS = ("euclidean", "cosine")
-BLOCK_ROWS = 1 << 16
 MIN_NORM = 1e-15  # rows with a smaller largest entry have no direction in single precision
-TABLES = (".parquet", ".feather", ".arrow")
-BLOCK_VALUES = 1 << 26  # values checked at a time
+BLOCK_VALUES, DEVICE_ROWS = 1 << 19, 1 << 16  # values of a block of a pass over the rows, and rows on a GPU
 MAX_RADIUS, MAX_ULPS = 1e150, 8
 MAX_ABS, MIN_ABS = 1e15, 1e-15  # limits of the largest absolute value: its square fits into single precision
 
 
-def open_rows(data: Any, column: str | None = None, cosine: bool = False) -> Any:
+def open_rows(data: Any, column: str | None = None, cosine: bool = False, max_memory: Any = None) -> Any:
     """Checked rows as a `HostRows`, as `DeviceRows` if they are on a GPU, or as `FetchedRows` if they are in blocks."""
+    limit = memory_of(max_memory)
     if isinstance(data, HostRows | DeviceRows | FetchedRows):
         return data
     with _naming_file(data):
-        rows = _rows_of(data, column)
+        rows = _rows_of(expanded(data), column, limit)
         if cosine:
             _require_directions(rows)
     return rows
 
 
-def _rows_of(data: Any, column: str | None) -> Any:
+def _rows_of(data: Any, column: str | None, limit: float) -> Any:
     if on_device(data):
+        if limit < np.inf:
+            raise ValueError("max_memory must not be given for an array on a GPU, which stays there; omit it")
         return DeviceRows(require_range(DevicePoints.checked(data, "data"), "data").values)
-    paths = _paths_of_arrays(data, column)
-    values = np.concatenate([_opened(path, column) for path in paths]) if len(paths) > 1 else data
-    values = opened(_opened(paths[0], column) if len(paths) == 1 else values)
+    values = array_of(data, column, loadable(limit))
+    is_mapped = isinstance(values, RowParts | np.memmap)
+    loaded = 0 if values is None or is_mapped else values.nbytes
+    values = opened(data) if values is None else values
     if in_blocks(values):
-        return rows_in_place(require_range(values, "data"))
-    half = isinstance(values, np.ndarray) and values.dtype == np.float16  # `_validate.points` would copy it to double precision
-    array = _half_points(values) if half else _validate.points(values, "data")
-    return HostRows(require_range(array if array.dtype.kind == "f" else array.astype(np.float64), "data"))
+        return limited(rows_in_place(require_range(values, "data")), limit)
+    if (bits := _bfloat16_bits(values)) is not None:
+        values = RowParts([bits], bfloat16=True)
+    if is_mapped or isinstance(values, RowParts) or (isinstance(values, np.ndarray) and values.dtype == np.float16):
+        if isinstance(values, RowParts) or values.dtype in MAPPED:  # `_validate.points` would copy them
+            return limited(HostRows(require_range(_checked(values), "data")), limit, loaded)
+        if 8 * values.size > loadable(limit):
+            raise ValueError(f"data must hold floating-point numbers where they exceed max_memory, got {values.dtype}")
+        loaded = 8 * values.size
+    array = _validate.points(values, "data")
+    return limited(HostRows(require_range(array if array.dtype.kind == "f" else array.astype(np.float64), "data")), limit, loaded)
+
+
+def _bfloat16_bits(values: Any) -> NDArray[np.uint16] | None:
+    """The bits of a bfloat16 array of ml_dtypes or torch, not copied."""
+    kind = str(getattr(values, "dtype", ""))
+    if kind == "torch.bfloat16":
+        return np.from_dlpack(values.detach().view(sys.modules["torch"].int16)).view(np.uint16)
+    return values.view(np.uint16) if kind == "bfloat16" else None
 
 
 def held(rows: Any) -> Any:
-    """Rows that can be taken in any order: those in blocks elsewhere are loaded."""
-    return HostRows(rows.rows[np.arange(rows.count)]) if isinstance(rows, FetchedRows) else rows
+    """Rows that can be taken in any order. Those in blocks elsewhere are loaded, or copied into a temporary file."""
+    if not isinstance(rows, FetchedRows):
+        return rows
+    limit = rows.max_memory
+    values = scratch(rows.rows.shape, rows.rows.dtype, loadable(limit))
+    for a, b, part in rows.rows.results(np.array):
+        values[a:b] = part
+    return limited(HostRows(values), limit, 0 if isinstance(values, np.memmap) else values.nbytes)
 
 
 def joined(rows: Any, more: Any) -> Any:
     """The rows of two stores, one after the other."""
+    if isinstance(rows, HostRows) and isinstance(more, HostRows):
+        both = limited(HostRows(RowParts([rows.values, more.values])), min(rows.max_memory, more.max_memory))
+        both.loaded = rows.loaded + more.loaded
+        return both
     one, other = (to_numpy(each.take(slice(0, each.count))) for each in (rows, more))
     return HostRows(np.concatenate([one, other]))
-
-
-def _paths_of_arrays(data: Any, column: str | None) -> list[str]:
-    """Paths to load: a single file that holds an array, or all files if they have a column of lists."""
-    if not has_paths(data):
-        return []
-    paths = [os.fspath(path) for path in (data if isinstance(data, list | tuple) else [data])]
-    if len(paths) == 1 and Path(paths[0]).suffix.lower() in (".npy", *TABLES) and not Path(paths[0]).is_dir():
-        return paths
-    files = [path for folder in paths for path in (sorted(map(str, Path(folder).iterdir())) if Path(folder).is_dir() else [folder])]
-    files = [path for path in files if Path(path).suffix.lower() in TABLES]
-    return files if files and (column is not None or _has_lists(files[0])) else []
 
 
 @contextmanager
@@ -99,15 +117,16 @@ def _naming_file(data: Any) -> Iterator[None]:
         raise FileError(f"{os.fspath(data)}: {error}") from error
 
 
-def _half_points(array: NDArray[Any]) -> NDArray[Any]:
-    """Check rows in half precision without copying them: two dimensions, finite values."""
+def _checked(array: Any) -> Any:
+    """Check rows without copying them: two dimensions, finite values."""
     _validate.points(np.broadcast_to(np.float32(0), array.shape), "data")  # checks the shape
     for a, b in _blocks(array):
-        bad = np.argwhere(~np.isfinite(array[a:b]))
+        part = array[a:b]
+        bad = np.argwhere(~np.isfinite(part))
         if len(bad):
-            row, column = a + int(bad[0, 0]), int(bad[0, 1])
+            row, column = bad[0].tolist()
             raise ValueError(
-                f"data must be finite, got {array[row, column]} in row {row}, column {column}; drop or impute such rows"
+                f"data must be finite, got {part[row, column]} in row {a + row}, column {column}; drop or impute such rows"
             )
     return array
 
@@ -129,89 +148,6 @@ def require_range(array: Any, name: str) -> Any:
     return array
 
 
-def _opened(path: str, column: str | None) -> NDArray[Any]:
-    """The rows of a file."""
-    suffix = Path(path).suffix.lower()
-    return mapped_array(path) if suffix == ".npy" else _table_rows(path, suffix, column)
-
-
-def _table_rows(path: str, suffix: str, column: str | None) -> NDArray[Any]:
-    """Rows from a column of lists, or from all numeric columns."""
-    arrow = need("reading tables", "pyarrow", "tables")
-    with _naming_unreadable(path):
-        if suffix == ".parquet":
-            names = need("reading tables", "pyarrow.parquet", "tables").read_schema(path).names
-            selected = None if column is None else _known(path, column, names)
-            table = need("reading tables", "pyarrow.parquet", "tables").read_table(path, columns=selected)
-        else:
-            table = need("reading tables", "pyarrow.feather", "tables").read_table(path)
-            table = table if column is None else table.select(_known(path, column, table.column_names))
-    lists = _columns_of_lists(table.schema)
-    if len(lists) == 1:
-        return _lists(path, lists[0], table.column(lists[0]), arrow)
-    if lists:
-        raise FileError(f"{path}: has several columns of lists ({listed(lists)}); choose one with column=")
-    numbers = [field.name for field in table.schema if arrow.types.is_floating(field.type)]
-    numbers = numbers or [
-        field.name for field in table.schema if arrow.types.is_integer(field.type)
-    ]  # integers only if there are no floats, since they may be row numbers
-    if not numbers:
-        raise FileError(f"{path}: has neither a column of lists nor a numeric column; its columns are {listed(table.column_names)}")
-    columns = [np.asarray(table.column(name).to_numpy()) for name in numbers]
-    return np.column_stack([values if values.dtype.kind == "f" else values.astype(np.float64) for values in columns])
-
-
-def _has_lists(path: str) -> bool:
-    """Whether a table has a column of lists."""
-    need("reading tables", "pyarrow", "tables")
-    dataset = need("reading tables", "pyarrow.dataset", "tables")
-    with _naming_unreadable(path):
-        return bool(
-            _columns_of_lists(dataset.dataset(path, format="parquet" if path.lower().endswith(".parquet") else "feather").schema)
-        )
-
-
-@contextmanager
-def _naming_unreadable(path: str) -> Iterator[None]:
-    arrow = need("reading tables", "pyarrow", "tables")
-    try:
-        yield
-    except (OSError, arrow.ArrowException) as error:
-        raise FileError(f"{path}: cannot be read ({str(error).splitlines()[0]})") from error
-
-
-def _columns_of_lists(schema: Any) -> list[str]:
-    types = need("reading tables", "pyarrow", "tables").types
-    names = ("is_list", "is_large_list", "is_fixed_size_list", "is_list_view", "is_large_list_view")
-    kinds = [getattr(types, name) for name in names if hasattr(types, name)]
-    return [field.name for field in schema if any(is_one(field.type) for is_one in kinds)]
-
-
-def _known(path: str, column: str, names: list[str]) -> list[str]:
-    if column not in names:
-        raise FileError(f"{path}: has no column {column!r}; its columns are {listed(names)}")
-    return [column]
-
-
-def _lists(path: str, name: str, column: Any, arrow: Any) -> NDArray[Any]:
-    """(n, d) array from a column of lists of equal length."""
-    parts = []
-    for chunk in column.chunks:
-        lengths = np.unique(np.asarray(arrow.compute.list_value_length(chunk).fill_null(-1)))
-        if len(lengths) > 1 or (len(lengths) and lengths[0] < 1):
-            raise FileError(f"{path}: the lists of {name!r} must have equal lengths, got {listed(map(str, lengths.tolist()))}")
-        flat = chunk.flatten()
-        if flat.null_count or not arrow.types.is_floating(flat.type):
-            raise FileError(
-                f"{path}: the lists of {name!r} must hold floating-point values without missing entries, got {flat.type}"
-            )
-        parts.append(np.asarray(flat.to_numpy(zero_copy_only=False)).reshape(len(chunk), -1))
-    widths = {part.shape[1] for part in parts if len(part)}
-    if len(widths) != 1:
-        raise FileError(f"{path}: the lists of {name!r} must have equal lengths, got {listed(map(str, sorted(widths))) or 'none'}")
-    return np.concatenate([part for part in parts if len(part)])
-
-
 def row_near_mean(traversal: LazyCover) -> int:
     """The row nearest to the mean of all rows; the lowest row number among ties."""
     rows, cosine = traversal.place, traversal.cosine
@@ -226,8 +162,9 @@ def _in_parts(rows: Any, function: Callable[[Any], Any]) -> Iterator[tuple[int, 
     if isinstance(rows, FetchedRows):
         yield from ((a, result) for a, _, result in rows.rows.results(function))
         return
-    for a in range(0, rows.count, BLOCK_ROWS):
-        yield a, function(rows.take(slice(a, a + BLOCK_ROWS)))
+    length = max(1, BLOCK_VALUES // rows.dimension) if rows.arrays is np else DEVICE_ROWS
+    for a, b in blocks(rows.count, length):
+        yield a, function(rows.take(slice(a, b)))
 
 
 def _sum_of(cosine: bool, rows: Any) -> Any:
