@@ -141,8 +141,8 @@ __all__ += ["BlockRows", "add", "each_column", "held_rows", "in_blocks", "in_mem
 __all__ += ["CITYBLOCK", "LOGARITHM", "ROOT", "SOFT_CITYBLOCK", "SQUARED", "TABLE", "ColumnGoals", "Frame", "Profile", "UseGram"]
 __all__ += ["LOG_2PI", "as_diagonal", "as_full", "from_lower_rows", "is_shared", "log_determinants", "log_peaks"]
 __all__ += ["Pursuit", "cholesky_dropping", "costs", "order_by_energy", "physical_memory", "pivot_floor", "rows_by_weight"]
-__all__ += ["blocks", "cached_property", "get_threads", "report_compilation", "row_blocks", "run_all", "search_sizes", "set_threads"]
-__all__ += ["single_threaded_blas", "thread_limit", "traversal_sizes"]
+__all__ += ["blocks", "cached_property", "get_threads", "report_compilation", "row_blocks", "run_all", "set_threads"]
+__all__ += ["search_sizes", "single_threaded_blas", "thread_limit", "traversal_sizes"]
 
 _HOMES = {
     "balance": "balance_lists balance_products",

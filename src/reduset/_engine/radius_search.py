@@ -207,7 +207,7 @@ class HostNearRows(NearRows):
         totals = np.full(len(positions), -1)  # each row is within the radius of itself
 
         def task(a: int, b: int) -> None:
-            for c, e in blocks(len(positions), CHUNK):
+            for c, e in blocks(len(positions), self.chunk):
                 if self._are_apart(positions[a:b], positions[c:e]):
                     continue
                 squares, slack = self._squares(positions[a:b], positions[c:e])
@@ -217,7 +217,7 @@ class HostNearRows(NearRows):
                     exact = self._distances(self.order[positions[a + one]], self.order[positions[c + other]])
                     totals[a:b] += np.bincount(one[exact <= self.squared_radius], minlength=b - a)
 
-        run_all([partial(task, a, b) for a, b in blocks(len(positions), CHUNK)], blas=True)
+        run_all([partial(task, a, b) for a, b in blocks(len(positions), self.chunk)], blas=True)
         counts = np.empty(n, np.int64)
         counts[self.order[positions]] = totals
         return counts
