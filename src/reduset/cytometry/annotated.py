@@ -14,12 +14,12 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from importlib import metadata
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reduset import __version__
 from reduset._types import Floats, Indices
 from reduset._validate import flag
 from reduset.anndata import ASSIGNMENT, MADE_BY, NAME, WEIGHT, Representation, library, sketch_facts
@@ -259,13 +259,14 @@ def study_facts(study: CohortStudy, made_by: str) -> dict[str, Any]:
         "populations": _fields(populations) | {"mean_shares": populations.mean_shares, "marked": marked},
         "reduset": {
             MADE_BY: made_by,
-            "version": __version__,
             "params": {name: _plain(value) for name, value in study.get_params(deep=False).items() if name != "progress"},
             "notes": texts(study.notes_),
             "left_out": {"name": texts(samples.left_out), "reason": texts(samples.left_out.values())},
             "scales": texts(samples.scales.get(marker, "none") for marker in samples.markers),
         },
     }
+    with suppress(metadata.PackageNotFoundError):  # of a checkout that is not installed
+        facts["reduset"]["version"] = metadata.version("reduset")
     if differences is not None:
         design = differences.design
         compared = {"levels": texts(design.levels), "samples": design.counts, "adjusted": texts(design.adjusted)}
@@ -301,4 +302,5 @@ def _fields(result: Any) -> dict[str, Any]:
 def _without_empty(values: Mapping[str, Any]) -> dict[str, Any]:
     """The values without None, empty arrays, and mappings of these only."""
     plain = {name: _without_empty(value) if isinstance(value, Mapping) else value for name, value in values.items()}
-    return {name: value for name, value in plain.items() if value is not None and (len(value) if np.iterable(value) else True)}
+    empty = {name for name, value in plain.items() if value is None or (isinstance(value, dict | np.ndarray) and not len(value))}
+    return {name: value for name, value in plain.items() if name not in empty}

@@ -33,9 +33,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from reduset._engine import valley_depths
@@ -165,7 +166,7 @@ def _step(values: Array, weights: Array) -> float:
     return weighted_median(wider, np.bincount(of_value, weights))
 
 
-def weighted_median(values: Array, weights: Array) -> float:
+def weighted_median(values: Floats, weights: NDArray[Any]) -> float:
     """The smallest value that at least half of the weight does not exceed."""
     order = np.argsort(values)
     mass = np.cumsum(weights[order])

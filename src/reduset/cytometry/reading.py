@@ -137,8 +137,8 @@ def read_cohort(
     omitted.require(kept)
     heads = {name: heads[name] for name in kept}
     scales, scale_notes = _scales(wanted, kept, list(heads.values()), markers)
-    for name, (cells, events, _, _) in kept.items():
-        put_on_scales(cells, scales, heads[name].path, markers.names, events + 1)
+    for name, file in kept.items():
+        put_on_scales(file.cells, scales, heads[name].path, markers.names, file.events + 1)
     steps = list(next(iter(kept.values())).counts)
     return SampleSet(
         names=tuple(kept),
