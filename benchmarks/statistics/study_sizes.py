@@ -12,12 +12,13 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.stats import false_discovery_control
 from scipy.stats import t as t_law
 
 from benchmarks._lib import table, verdict
 from benchmarks.statistics._repetitions import interval, with_limits
 from reduset.cytometry import compare, design_of
-from reduset.cytometry.comparing import fit, p_values, q_values
+from reduset.cytometry.comparing import fit, p_values
 from reduset.cytometry.design import relabellings
 
 TITLE = "Samples of 50 to 1,000,000 cells in one study"
@@ -52,7 +53,9 @@ def unweighted(counts: np.ndarray, sizes: np.ndarray, rng: np.random.Generator) 
     labelled = relabellings(design, rng)
     fits = fit(np.log((counts + 0.5) / (sizes[:, None] + 1)), None, design, labelled)
     effects, reach = fits.effects[0] / np.log(2), t_law.ppf(0.975, fits.freedom) * fits.errors[0] / np.log(2)
-    return Answer(q_values(p_values(fits, labelled, "permutation", RATE, 1)), effects, effects - reach, effects + reach)
+    return Answer(
+        false_discovery_control(p_values(fits, labelled, "permutation", RATE, 1)), effects, effects - reach, effects + reach
+    )
 
 
 def subsampled(counts: np.ndarray, sizes: np.ndarray, rng: np.random.Generator) -> Answer:

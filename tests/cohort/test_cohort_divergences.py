@@ -154,9 +154,9 @@ def test_a_few_points_that_the_atoms_do_not_see_are_enough():
 
 def test_what_is_overlooked_is_a_share_of_the_divergence():
     small = density([0.0])
-    assert overlooked(density([0.0, 0.1, -0.1]), small) == 0
+    assert overlooked(np.array([[0.0], [0.1], [-0.1]]), small, small.kernel) == 0
     # the point at 5 bandwidths has half the mass: log 0.5 + 25/2, of which a half
-    assert overlooked(density([0.0, 2.5]), small) == pytest.approx((np.log(0.5) + 12.5) / 2)
+    assert overlooked(np.array([[0.0], [2.5]]), small, small.kernel) == pytest.approx((np.log(0.5) + 12.5) / 2)
 
 
 @pytest.mark.parametrize("atoms", ["shared", "own", "all"])

@@ -11,7 +11,7 @@ from sklearn.exceptions import NotFittedError
 from reduset import _archive
 from reduset.anndata import project, write_annotated
 from reduset.cytometry import CohortStudy, cells_to_anndata, to_anndata
-from reduset.cytometry.annotated import KeyNames, are_measured, column_of_entries
+from reduset.cytometry.annotated import are_measured, column_of_entries, keyed
 from reduset.io import FileError
 from study_cases import CELLS, MARKERS, SAMPLES, plain_study, sample_table, study_in_memory, study_of_files, write_lab
 
@@ -215,11 +215,11 @@ def test_files_are_named_and_written_whole(tmp_path):
 
 @given(st.lists(st.text(max_size=4) | st.sampled_from(["a/b", "a_b", "_index", "", ".", "q"]), unique=True))
 def test_keys_of_names_can_be_written_and_are_each_once(names):
-    made = KeyNames(["q"])
-    keys = made.keys(names)
+    columns, record = keyed(names, names, ["q"])
+    keys = list(columns)
     assert len({*keys, "q"}) == len(keys) + 1
     assert not any(key in ("", ".", "_index") or "/" in key or "\x00" in key for key in keys)
-    record = made.record() or {"key": [], "name": []}
+    record = record or {"key": [], "name": []}
     told = dict(zip(record["key"], record["name"], strict=True))
     assert [told.get(key, key) for key in keys] == names
 

@@ -38,13 +38,3 @@ def pseudo_f(distances, codes):
     within = sum(distances[i, j] ** 2 / list(codes).count(codes[i]) for i in range(n) for j in range(i) if codes[i] == codes[j])
     between = whole - within
     return between / (len(groups) - 1) / (within / (n - len(groups))), between / whole
-
-
-def discoveries(p, rate):
-    """Benjamini & Hochberg's step-up rule as it was written: all up to the last k with p₍ₖ₎ ≤ k·rate/m."""
-    order = np.argsort(p, kind="stable")
-    passing = [k for k in range(len(p)) if p[order[k]] <= (k + 1) * rate / len(p)]
-    found = np.zeros(len(p), bool)
-    if passing:
-        found[order[: passing[-1] + 1]] = True
-    return found

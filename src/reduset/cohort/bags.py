@@ -119,7 +119,7 @@ class Bags:
         if len(spans) == 1:  # a projector keeps κ of the previous spans
             means = [KernelMean.of_rows(bag, kernel) for bag in self._bags]
             self._projectors = [BagProjector(mean, confidence, rng) for mean, rng in zip(means, rngs, strict=True)]
-        results = []
+        results = list[BagEvidence]()
         for projector in self._projectors:
             report(len(results), len(self._bags))
             results.append(projector.project(spans[-1]))

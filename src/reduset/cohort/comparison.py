@@ -106,11 +106,6 @@ def own_pieces(points: Floats, options: ComparisonOptions, rng: np.random.Genera
     return options.bag_request.compress(KernelMean.of_rows(points, kernel), rng)
 
 
-def overlooked_points(points: Floats, small: Density, kernel: Kernel) -> float:
-    """The part of a divergence that the compression of a bag misses."""
-    return overlooked(KernelMean.of_rows(points, kernel), small)
-
-
 class Comparison:
     """Bags compared with each other, and later ones with them.
 
@@ -152,7 +147,7 @@ class Comparison:
             self.means = [compression.mean for compression in self.compressions]
             if self._options.distance == "kl":
                 smalls = [(mean, self.kernel) for mean in self.means]
-                self._overlooked = max(source.each(overlooked_points, smalls, progress.stage("checking")))
+                self._overlooked = max(source.each(overlooked, smalls, progress.stage("checking")))
             else:
                 self._losses = losses(self.compressions)
         self.distances, self.errors = self._between(self.means, self._losses, None, draws_rng, progress)
@@ -230,7 +225,7 @@ class Comparison:
         errors = np.array([result.certificate.relative_error for result in compressions])
         in_full = errors > self.limit * (1 + ROUNDING)
         if self._options.distance == "kl":
-            missed = [overlooked(mean, small.mean) for mean, small in zip(full, compressions, strict=True)]
+            missed = [overlooked(bag, small.mean, self.kernel) for bag, small in zip(bags, compressions, strict=True)]
             in_full |= np.array(missed) > max(LATER_OVERLOOKED, LATER_FACTOR * self._overlooked)
         distances, bounds = np.empty((len(full), len(self.means))), np.empty((len(full), len(self.means)))
         for compressed, chosen in ((True, np.flatnonzero(~in_full).tolist()), (False, np.flatnonzero(in_full).tolist())):

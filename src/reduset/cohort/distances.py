@@ -119,19 +119,17 @@ def _from_products(means: list[KernelMean], others: list[KernelMean] | None, rep
     columns = means if others is None else others
     norms = np.array([mean.inner(mean) for mean in means])
     other_norms = norms if others is None else np.array([mean.inner(mean) for mean in others])
-    products = np.empty((len(means), len(columns)))
-    if others is not None and on_same_atoms(columns):  # one pass over each mean, not one for each pair
-        weights, energy = np.stack([mean.weights for mean in columns]), means[0].kernel.log_energy(means[0].dimension)
-        for i, mean in enumerate(means):
-            report(i, len(means))
-            values = to_numpy(mean.kernel.product_sums(mean.atoms, mean.weights, columns[0].atoms))
-            products[i] = weights @ values * exponential(energy)
-        return np.sqrt(np.maximum(norms[:, None] + other_norms - 2 * products, 0.0))
+    products = np.zeros((len(means), len(columns)))
+    is_shared = others is not None and on_same_atoms(columns)  # one pass over each mean, not one for each pair
+    weights = np.stack([mean.weights for mean in columns]) if is_shared else np.empty(0)
+    energy = means[0].kernel.log_energy(means[0].dimension)
     for i, mean in enumerate(means):
         report(i, len(means))
-        for j, other in enumerate(columns):
-            if others is not None or j > i:
-                products[i, j] = mean.inner(other)
-            else:
-                products[i, j] = norms[i] if i == j else products[j, i]
+        if is_shared:
+            values = to_numpy(mean.kernel.product_sums(mean.atoms, mean.weights, columns[0].atoms))
+            products[i] = weights @ values * exponential(energy)
+        elif others is not None:
+            products[i] = [mean.inner(other) for other in others]
+        else:
+            products[i, i + 1 :] = products[i + 1 :, i] = [mean.inner(other) for other in means[i + 1 :]]
     return np.sqrt(np.maximum(norms[:, None] + other_norms - 2 * products, 0.0))

@@ -24,10 +24,10 @@ import numpy as np
 from reduset import _validate
 from reduset._engine import blocks, single_threaded_blas
 from reduset._progress import Progress
-from reduset._types import Array, ProgressLike, SeedLike
+from reduset._types import Array, Floats, ProgressLike, SeedLike
 from reduset._validate import seeded
 from reduset.cohort.distances import on_same_atoms
-from reduset.kernels import ANY_FAMILY, RadialKernel
+from reduset.kernels import ANY_FAMILY, Kernel, RadialKernel
 from reduset.mean import KernelMean
 from reduset.mixture import Mixture
 
@@ -152,15 +152,14 @@ def _averages(
     return average, square
 
 
-def overlooked(full: KernelMean, small: Density) -> float:
-    """An approximate lower bound on the part of KL(full‖small) from points that ``small`` misses; O(n·m).
+def overlooked(points: Floats, small: Density, kernel: Kernel) -> float:
+    """An approximate lower bound on the part of KL(full‖small) from points of a bag that ``small`` misses; O(n·m).
 
     At each of its points, the full density is at least the value of one weighted kernel function. Points far from all atoms change
     the norm of a mean very little. They can dominate a divergence, because logarithms are not bounded.
     """
-    if not isinstance(full.kernel, RadialKernel):
-        raise TypeError(f"{full.kernel!r} is no density")
-    single = np.log(full.weights) + full.kernel.density_log_peak(full.dimension)
+    full = KernelMean.of_rows(points, kernel)
+    single = np.log(full.weights) + cast(RadialKernel, kernel).density_log_peak(full.dimension)
     return float(full.weights @ np.maximum(single - small.log_density(full.atoms[:]), 0.0))
 
 

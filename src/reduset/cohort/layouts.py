@@ -19,7 +19,6 @@ O(N³) for Isomap, O(N²) a step for the stress, O(N) a step for a later bag, O(
 from __future__ import annotations
 
 import warnings
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -39,17 +38,7 @@ LAYOUTS = ("isomap", "mds")
 SHAPES = "osD^vP*X"  # markers that distinguish groups without colours
 
 
-class Layout(ABC):
-    """Points of the fitted bags, (N, k), and of later bags."""
-
-    points: Array
-
-    @abstractmethod
-    def place(self, distances: Array) -> Array:
-        """The points of later bags, (M, k), from their distances to the fitted ones, (M, N)."""
-
-
-class IsomapLayout(Layout):
+class IsomapLayout:
     """Isomap on the graph of the ``n_neighbors`` nearest neighbours."""
 
     def __init__(self, distances: Array, n_components: int, n_neighbors: int) -> None:
@@ -60,38 +49,15 @@ class IsomapLayout(Layout):
             self.points = self._isomap.fit_transform(distances)
 
     def place(self, distances: Array) -> Array:
+        """The points of later bags, (M, k), from their distances to the fitted ones, (M, N)."""
         return np.asarray(self._isomap.transform(distances))
 
 
-class StressLayout(Layout):
-    """Metric multidimensional scaling: distances on the map are close to the given distances, in the sum of squares."""
+class StressLayout:
+    """Metric multidimensional scaling: distances on the map are close to the given distances, in the sum of squares.
 
-    def __init__(self, distances: Array, n_components: int) -> None:
-        self._classical = _ClassicalScaling(distances, n_components)
-        if not distances.any():  # SMACOF would divide by 0 if all bags coincide
-            self.points = np.zeros((len(distances), n_components))
-            return
-        points, _ = manifold.smacof(
-            distances, n_components=n_components, init=self._classical.points, n_init=1, max_iter=MAX_STEPS, eps=STRESS_TOLERANCE
-        )
-        self.points = np.asarray(points)
-
-    def place(self, distances: Array) -> Array:
-        return np.stack([self._place_one(row) for row in distances])
-
-    def _place_one(self, wanted: Array) -> Array:
-        def differences(z: Array) -> Array:
-            return np.linalg.norm(z - self.points, axis=1) - wanted
-
-        # the stress of one point can have several minima: near its nearest bags, and at the point of classical scaling
-        nearest = self.points[np.argsort(wanted, kind="stable")[:3]]
-        starts = [*nearest, nearest.mean(axis=0), self._classical.place(wanted)]
-        minima = [least_squares(differences, start) for start in starts]
-        return np.asarray(min(minima, key=lambda minimum: minimum.cost).x)
-
-
-class _ClassicalScaling:
-    """Classical scaling (Torgerson), and Gower's formula for a later point."""
+    It starts from classical scaling (Torgerson), with Gower's formula for a later point.
+    """
 
     def __init__(self, distances: Array, n_components: int) -> None:
         self._squares = distances**2
@@ -101,14 +67,28 @@ class _ClassicalScaling:
         values, vectors = np.maximum(values[::-1][:n_components], 0.0), vectors[:, ::-1][:, :n_components]
         signs = np.sign(vectors[np.argmax(np.abs(vectors), axis=0), np.arange(n_components)])  # eigenvectors have either sign
         self._axes, self._lengths = vectors * signs, np.sqrt(values)
-        self.points: Array = self._axes * self._lengths
+        self.points: Array = np.zeros((len(distances), n_components))
+        if distances.any():  # SMACOF would divide by 0 if all bags coincide
+            start, steps = self._axes * self._lengths, {"max_iter": MAX_STEPS, "eps": STRESS_TOLERANCE}
+            self.points = np.asarray(manifold.smacof(distances, n_components=n_components, init=start, n_init=1, **steps)[0])
 
-    def place(self, wanted: Array) -> Array:
+    def place(self, distances: Array) -> Array:
+        """The points of later bags, (M, k), from their distances to the fitted ones, (M, N)."""
+        return np.stack([self._place_one(row) for row in distances])
+
+    def _place_one(self, wanted: Array) -> Array:
+        def differences(z: Array) -> Array:
+            return np.linalg.norm(z - self.points, axis=1) - wanted
+
+        # the stress of one point can have several minima: near its nearest bags, and at the point of classical scaling
+        nearest = self.points[np.argsort(wanted, kind="stable")[:3]]
         lengths = np.where(self._lengths > 0, self._lengths, np.inf)
-        return np.asarray(0.5 * (self._squares.mean(axis=0) - wanted**2) @ self._axes / lengths)
+        gower = 0.5 * (self._squares.mean(axis=0) - wanted**2) @ self._axes / lengths
+        minima = [least_squares(differences, start) for start in (*nearest, nearest.mean(axis=0), gower)]
+        return np.asarray(min(minima, key=lambda minimum: minimum.cost).x)
 
 
-def lay_out(name: str, distances: Array, n_components: int, n_neighbors: int) -> Layout:
+def lay_out(name: str, distances: Array, n_components: int, n_neighbors: int) -> IsomapLayout | StressLayout:
     """The layout of that name."""
     return IsomapLayout(distances, n_components, n_neighbors) if name == "isomap" else StressLayout(distances, n_components)
 

@@ -14,18 +14,19 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from importlib import metadata
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reduset import __version__
 from reduset._types import Floats, Indices
 from reduset._validate import flag
 from reduset.anndata import ASSIGNMENT, MADE_BY, NAME, WEIGHT, Representation, library, sketch_facts
 from reduset.cytometry.lab_tables import SAMPLE_ID, as_text
 from reduset.cytometry.markers import STATE, TYPE
 from reduset.cytometry.study import CohortStudy, check_study
+from reduset.io import unique_names
 
 SKETCH, SAMPLE, POPULATION, SOURCE = "sketch", "sample", "population", "source"
 MAX_EXACT = 1 << 53  # integers up to here are exact as doubles
@@ -69,32 +70,31 @@ def to_anndata(study: CohortStudy) -> Any:
     """
     check_study(study)
     samples, populations, witness, clusters = study.samples_, study.populations_, study.witness_, study.clusters_
-    obs_names, var_names = KeyNames(("n_cells",)), KeyNames((POPULATION, "n_cells", "mass", "p", "found"))
-    population_names, steps = KeyNames(), KeyNames()
-    obs = frame(_table_columns(study, obs_names) | {"n_cells": samples.sizes}, samples.names)
+    renamed: dict[str, Any] = {}
+    table, renamed["obs"] = keyed(*_table_columns(study), ("n_cells",))
     atoms: dict[str, Any] = {
         POPULATION: categories(populations.of_atom, populations.names),
         "n_cells": populations.atom_counts.sum(axis=0),
         "mass": populations.atom_shares.mean(axis=0),
     }
+    titles, columns = list(populations.markers), [*populations.atoms.T]
     if witness is not None and clusters is not None and study.differences_ is not None:
+        atoms |= {"p": clusters.p_values, "found": clusters.found}
         levels = study.differences_.design.levels[1:]
-        keys = var_names.keys(f"log2_fold_change_{level}" for level in levels)
-        atoms |= dict(zip(keys, witness.fold_changes, strict=True)) | {"p": clusters.p_values, "found": clusters.found}
-    atoms |= dict(zip(var_names.keys(populations.markers), populations.atoms.T, strict=True))
+        titles, columns = [*(f"log2_fold_change_{level}" for level in levels), *titles], [*witness.fold_changes, *columns]
+    markers, renamed["var"] = keyed(titles, columns, (*atoms, "p", "found"))
     embedding = np.array(study.map_.embedding_, np.float64)
     plane = np.pad(embedding, ((0, 0), (0, max(0, 2 - embedding.shape[1]))))  # two samples lie on a line, and plots need a plane
-    shares = dict(zip(population_names.keys(populations.names), populations.shares.T, strict=True))
+    shares, renamed["population_share"] = keyed(populations.names, populations.shares.T)
     obsm = {"X_map": plane, "population_share": frame(shares, samples.names)}
     if samples.counted:
-        obsm["cleaning"] = frame({steps.key(step): counts for step, counts in samples.counted.items()}, samples.names)
+        obsm["cleaning"] = frame(keyed(list(samples.counted), samples.counted.values())[0], samples.names)
     uns = study_facts(study, "reduset.cytometry.to_anndata")
-    renamed = {"obs": obs_names.record(), "var": var_names.record(), "population_share": population_names.record()}
     uns["reduset"]["renamed"] = {name: record for name, record in renamed.items() if record}
     return library().AnnData(
         populations.atom_shares,
-        obs=obs,
-        var=frame(atoms, [f"atom{number}" for number in range(1, len(populations.atoms) + 1)]),
+        obs=frame(table | {"n_cells": samples.sizes}, samples.names),
+        var=frame(atoms | markers, [f"atom{number}" for number in range(1, len(populations.atoms) + 1)]),
         obsm=obsm,
         obsp={"distances": np.array(study.map_.distances_), "errors": np.array(study.map_.errors_)},
         layers={"counts": populations.atom_counts.copy()},
@@ -156,15 +156,15 @@ def cells_to_anndata(study: CohortStudy, *, every_cell: bool = False) -> Any:
     if samples.sources:
         files = list(dict.fromkeys(samples.sources))
         obs[SOURCE] = categories(np.array([files.index(source) for source in samples.sources])[sample], files)
-    names = KeyNames((*obs, SOURCE))
-    table = frame(_table_columns(study, names), samples.names)
+    columns, record = keyed(*_table_columns(study), (*obs, SOURCE))
+    table = frame(columns, samples.names)
     obs |= {key: table[key].array.take(sample) for key in table}
     state = sorted(samples.state)
     note = "every sample has the same mass" + (f"; chosen without the markers of class state: {', '.join(state)}" if state else "")
     facts = sketch_facts(small, {"sample_key": SAMPLE, "use_rep": "X"}, Representation(X, "X", note), None)
     uns = study_facts(study, "reduset.cytometry.cells_to_anndata")
     uns[SKETCH] = facts | {"assignments": NAME, "projected": {}}
-    uns["reduset"]["renamed"] = {"obs": record} if (record := names.record()) else {}
+    uns["reduset"]["renamed"] = {"obs": record} if record else {}
     pandas = library("pandas")
     classes = [STATE if marker in samples.state else TYPE for marker in samples.markers]
     scales = [samples.scales.get(marker, "none") for marker in samples.markers]
@@ -192,32 +192,13 @@ def _cell_names(numbers: Indices) -> Any:
 # -- columns ------------------------------------------------------------------------------------------------------------------
 
 
-class KeyNames:
-    """Unique keys of a file for names; ``record`` has the changes."""
-
-    def __init__(self, taken: Iterable[str] = ()) -> None:
-        self._taken = set(taken)
-        self._changed: dict[str, str] = {}
-
-    def key(self, name: str) -> str:
-        """The unique key of a name."""
-        stem = name.replace("/", "_").replace("\x00", "")
-        plain = "" if stem in (".", "_index") else stem
-        key, number = plain or f"column {stem}", 2
-        while key in self._taken:
-            key, number = f"{plain} ({number})", number + 1
-        self._taken.add(key)
-        if key != name:
-            self._changed[key] = name
-        return key
-
-    def keys(self, names: Iterable[str]) -> list[str]:
-        """The keys of several names."""
-        return [self.key(name) for name in names]
-
-    def record(self) -> dict[str, Any]:
-        """The changed names, with their keys."""
-        return {"key": texts(self._changed), "name": texts(self._changed.values())} if self._changed else {}
+def keyed(names: Sequence[str], columns: Iterable[Any], taken: Sequence[str] = ()) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Columns by unique keys of a file that are not ``taken``, and a record of the names that changed, with their keys."""
+    stems = [name.replace("/", "_").replace("\x00", "") for name in names]
+    keys = unique_names([*taken, *("" if stem in (".", "_index") else stem for stem in stems)])[0][len(taken) :]
+    changed = {key: name for key, name in zip(keys, names, strict=True) if key != name}
+    record = {"key": texts(changed), "name": texts(changed.values())} if changed else {}
+    return dict(zip(keys, columns, strict=True)), record
 
 
 def texts(values: Iterable[Any]) -> Any:
@@ -236,13 +217,11 @@ def categories(codes: Indices, names: Iterable[str]) -> Any:
     return library("pandas").Categorical.from_codes(codes, texts(names))
 
 
-def _table_columns(study: CohortStudy, names: KeyNames) -> dict[str, Any]:
-    """The columns of the table of samples: measurements as numbers, groups and patients as categories."""
-    groups = (SAMPLE_ID, study.test, study.block, study.batch, study.control)
-    return {
-        names.key(name): column_of_entries(entries, name in study.covariates or (name not in groups and are_measured(entries)))
-        for name, entries in study.samples_.table.items()
-    }
+def _table_columns(study: CohortStudy) -> tuple[list[str], list[Any]]:
+    """Names and columns of the table of samples: measurements as numbers, groups and patients as categories."""
+    table, groups = study.samples_.table, (SAMPLE_ID, study.test, study.block, study.batch, study.control)
+    measured = {name for name, entries in table.items() if name not in groups and are_measured(entries)} | {*study.covariates}
+    return list(table), [column_of_entries(entries, name in measured) for name, entries in table.items()]
 
 
 def column_of_entries(entries: Sequence[Any], as_numbers: bool = False) -> Any:
@@ -280,13 +259,14 @@ def study_facts(study: CohortStudy, made_by: str) -> dict[str, Any]:
         "populations": _fields(populations) | {"mean_shares": populations.mean_shares, "marked": marked},
         "reduset": {
             MADE_BY: made_by,
-            "version": __version__,
             "params": {name: _plain(value) for name, value in study.get_params(deep=False).items() if name != "progress"},
             "notes": texts(study.notes_),
             "left_out": {"name": texts(samples.left_out), "reason": texts(samples.left_out.values())},
             "scales": texts(samples.scales.get(marker, "none") for marker in samples.markers),
         },
     }
+    with suppress(metadata.PackageNotFoundError):  # of a checkout that is not installed
+        facts["reduset"]["version"] = metadata.version("reduset")
     if differences is not None:
         design = differences.design
         compared = {"levels": texts(design.levels), "samples": design.counts, "adjusted": texts(design.adjusted)}
@@ -322,4 +302,5 @@ def _fields(result: Any) -> dict[str, Any]:
 def _without_empty(values: Mapping[str, Any]) -> dict[str, Any]:
     """The values without None, empty arrays, and mappings of these only."""
     plain = {name: _without_empty(value) if isinstance(value, Mapping) else value for name, value in values.items()}
-    return {name: value for name, value in plain.items() if value is not None and (len(value) if np.iterable(value) else True)}
+    empty = {name for name, value in plain.items() if value is None or (isinstance(value, dict | np.ndarray) and not len(value))}
+    return {name: value for name, value in plain.items() if name not in empty}

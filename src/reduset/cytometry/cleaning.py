@@ -43,7 +43,6 @@ Drift in time
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -89,8 +88,7 @@ CLIPPED_SPREADS = 3.0  # from the median, so that outliers have little influence
 LEVELS = np.linspace(0.05, 0.95, 19)
 
 
-@dataclass(frozen=True)
-class Cleaned:
+class Cleaned(NamedTuple):
     """The result of cleaning a file.
 
     Attributes
@@ -100,21 +98,9 @@ class Cleaned:
     notes : Steps that were not possible, with the reason.
     """
 
-    keep: Flags = field(repr=False)
+    keep: Flags
     counted: dict[str, int]
     notes: list[str]
-
-
-class Flagged(NamedTuple):
-    """The events (n,) that a step removes, and notes on the parts that were not possible."""
-
-    events: Flags
-    notes: list[str]
-
-    @classmethod
-    def none(cls, count: int, *notes: str) -> Flagged:
-        """No event of ``count``."""
-        return cls(np.zeros(count, bool), list(notes))
 
 
 def clean(events: FileEvents, steps: Sequence[str] | None = None) -> Cleaned:
@@ -130,25 +116,23 @@ def clean(events: FileEvents, steps: Sequence[str] | None = None) -> Cleaned:
     names = STEPS if steps is None else [one_of(step, "steps", STEPS) for step in steps]
     keep, counted, notes = np.ones(len(events.values), bool), {}, list[str]()
     for name in dict.fromkeys(names):
-        flagged = _STEPS[name](events, keep)
-        counted[name] = int((flagged.events & keep).sum())
-        keep &= ~flagged.events
-        notes += flagged.notes
+        flagged = _STEPS[name](events, keep, notes)
+        counted[name] = int((flagged & keep).sum())
+        keep &= ~flagged
     return Cleaned(keep, counted, notes)
 
 
-def non_finite(events: FileEvents, kept: Flags) -> Flagged:
+def non_finite(events: FileEvents, kept: Flags, notes: list[str]) -> Flags:
     """Flag events with NaN or infinite values. Channels without any number were not measured and are ignored."""
     finite = np.isfinite(events.values)
-    if finite.all():
-        return Flagged.none(len(kept))
     empty: Flags = ~np.asarray(finite.any(axis=0))
-    names = [name for name, is_empty in zip(events.channels, empty, strict=True) if is_empty]
-    notes = [f"ignored, without any number: {printable(listed(names))}"] if names else []
-    return Flagged(kept & ~finite[:, ~empty].all(axis=1), notes)
+    if empty.any():
+        names = [name for name, is_empty in zip(events.channels, empty, strict=True) if is_empty]
+        notes.append(f"ignored, without any number: {printable(listed(names))}")
+    return kept & ~finite[:, ~empty].all(axis=1)
 
 
-def margins(events: FileEvents, kept: Flags) -> Flagged:
+def margins(events: FileEvents, kept: Flags, notes: list[str]) -> Flags:
     """Flag events at the top of the range of a scatter or dye channel."""
     at_top, resolved = np.zeros(len(kept), bool), np.ones(len(kept), bool)
     crowded, beyond = list[str](), list[str]()
@@ -171,23 +155,21 @@ def margins(events: FileEvents, kept: Flags) -> Flagged:
             resolved &= ~high
         else:
             at_top |= high
-    notes = []
     if crowded:
         notes.append(f"kept at the top of the range, because these are many events: {printable(listed(crowded))}")
     if beyond:
         notes.append(f"margin events not searched for, because values exceed the stated range: {printable(listed(beyond))}")
-    return Flagged(at_top & resolved, notes)
+    return at_top & resolved
 
 
 # -- doublets -----------------------------------------------------------------------------------------------------------------
 
 
-def doublets(events: FileEvents, kept: Flags) -> Flagged:
+def doublets(events: FileEvents, kept: Flags, notes: list[str]) -> Flags:
     """Flag events with more area than their height explains."""
-    count = int(kept.sum())
+    count, none, reasons = int(kept.sum()), np.zeros(len(kept), bool), list[str]()
     if count < MIN_EVENTS:
-        return Flagged.none(len(kept))
-    reasons = []
+        return none
     for direction in (FORWARD, SIDE):
         parts = scatter_parts(events.channels, direction)
         pulse = _pulse(events.values, parts)
@@ -200,9 +182,11 @@ def doublets(events: FileEvents, kept: Flags) -> Flagged:
             continue
         share = int(flagged.sum()) / count
         if share > MAX_DOUBLET_SHARE:
-            return Flagged.none(len(kept), f"doublets kept: {share:.0%} of the events have more area of {direction} than expected")
-        return Flagged(flagged, [])
-    return Flagged.none(len(kept), f"doublets not searched for: {'; '.join(reasons)}")
+            notes.append(f"doublets kept: {share:.0%} of the events have more area of {direction} than expected")
+            return none
+        return flagged
+    notes.append(f"doublets not searched for: {'; '.join(reasons)}")
+    return none
 
 
 def _pulse(values: Floats, parts: dict[str, int]) -> tuple[Array, Array] | None:
@@ -253,38 +237,38 @@ def _medians(ratio: Array, height: Array) -> tuple[Array, Array]:
 # -- drift in time ------------------------------------------------------------------------------------------------------------
 
 
-def time_drift(events: FileEvents, kept: Flags) -> Flagged:
+def time_drift(events: FileEvents, kept: Flags, notes: list[str]) -> Flags:
     """Flag segments of time in which the events differ from the rest by a large and significant change."""
-    clock = clock_of(events.channels, events.labels)
+    clock, flagged, rows = clock_of(events.channels, events.labels), np.zeros(len(kept), bool), np.flatnonzero(kept)
     if clock is None:
-        return Flagged.none(len(kept), "drift in time not searched for: no channel of time")
-    rows = np.flatnonzero(kept)
-    if len(rows) < MIN_SEGMENTS * MIN_SEGMENT_EVENTS:
-        return Flagged.none(len(kept))
+        notes.append("drift in time not searched for: no channel of time")
+    if clock is None or len(rows) < MIN_SEGMENTS * MIN_SEGMENT_EVENTS:
+        return flagged
     times = events.values[rows, clock]
     steps = np.diff(times)
     if not np.any(steps != 0):
-        return Flagged.none(len(kept), f"drift in time not searched for: {printable(events.channels[clock])} is constant")
+        notes.append(f"drift in time not searched for: {printable(events.channels[clock])} is constant")
+        return flagged
     if float((steps < 0).mean()) > MAX_BACKWARD_STEPS:  # a few backward steps mean joined files, in the order of time
         rows = np.asarray(rows[np.argsort(times, kind="stable")])
     segments = np.array_split(rows, min(MAX_SEGMENTS, len(rows) // MIN_SEGMENT_EVENTS))
     names, values = _sampled(events, segments)
     if not names:
-        return Flagged.none(len(kept))
+        return flagged
     quantiles = np.quantile(values, LEVELS, axis=1)
     shifts = np.abs(quantiles - np.median(quantiles, axis=1, keepdims=True)).mean(axis=0)  # (segments, channels)
     changed = _changed(values, shifts > LARGE_CHANGE)
     share = sum(len(segments[k]) for k in changed) / len(rows)
     if share > MAX_FLAGGED_SHARE:
         strongest = [names[j] for j in np.unique(shifts[changed].argmax(axis=1))]
-        note = (
-            f"the signal drifts throughout ({printable(', '.join(strongest[:4]))}): {share:.0%} of the events differ from the rest"
+        notes.append(
+            f"the signal drifts throughout ({printable(', '.join(strongest[:4]))}): {share:.0%} of the events differ from the "
+            "rest, and were kept"
         )
-        return Flagged.none(len(kept), f"{note}, and were kept")
-    flagged = np.zeros(len(kept), bool)
+        return flagged
     for k in changed:
         flagged[segments[k]] = True
-    return Flagged(flagged, [])
+    return flagged
 
 
 def _sampled(events: FileEvents, segments: list[Indices]) -> tuple[list[str], Array]:
@@ -323,7 +307,7 @@ def _changed(values: Array, large: Flags) -> list[int]:
     return changed
 
 
-_STEPS: dict[str, Callable[[FileEvents, Flags], Flagged]] = {
+_STEPS: dict[str, Callable[[FileEvents, Flags, list[str]], Flags]] = {
     "non-finite": non_finite,
     "margin": margins,
     "doublets": doublets,

@@ -190,7 +190,11 @@ def compare(
         fits = fit(logs.values, logs.weights, design, labelled, logs.known, logs.sampling_variance)
     groups = len(design.levels) - 1
     p = p_values(fits, labelled, null, fdr, groups)
-    q = q_values(p)
+    q = np.asarray(false_discovery_control(p))
+    any_p = np.minimum(p * len(p), 1.0)
+    if null == "permutation":  # the proportion of labellings in which any statistic is at least as large (Westfall 1993)
+        comparable = on_one_scale(fits, groups)
+        any_p = proportion_beyond(comparable.max(axis=1), comparable[0])
     effects = fits.effects / np.log(2)
     reach = t_distribution.ppf((1 + confidence) / 2, fits.freedom) * fits.errors / np.log(2)
     shares = counts / sizes[:, None]
@@ -202,7 +206,7 @@ def compare(
         intervals=np.stack([effects - reach, effects + reach], axis=-1),
         p_values=p,
         q_values=q,
-        any_p_values=largest_p_values(on_one_scale(fits, groups)) if null == "permutation" else np.minimum(p * len(p), 1.0),
+        any_p_values=any_p,
         found=q <= fdr,
         fdr=fdr,
         confidence=confidence,
@@ -364,8 +368,9 @@ def p_values(fits: Fits, labelled: Relabellings, null: str, rate: float, p: int)
         return np.asarray(fdtrc(p, fits.freedom, fits.statistics[0]))
     needed = fits.statistics.shape[1] * LABELLINGS_PER_P_VALUE / rate
     if min(labelled.count, MAX_RELABELLINGS) >= needed:
-        return own_p_values(fits.statistics)
-    return pooled_p_values(on_one_scale(fits, p))
+        return np.asarray(np.mean(fits.statistics >= fits.statistics[0] * (1 - STATISTIC_ROUNDING), axis=0))
+    comparable = on_one_scale(fits, p)
+    return proportion_beyond(comparable, comparable[0])
 
 
 def on_one_scale(fits: Fits, p: int) -> Array:
@@ -376,30 +381,10 @@ def on_one_scale(fits: Fits, p: int) -> Array:
         return -np.log(fdtrc(p, fits.freedom, fits.statistics))
 
 
-def own_p_values(statistics: Array) -> Array:
-    """(k,) the proportion of labellings with a statistic at least as large, from (B, k), the true one first."""
-    return np.asarray(np.mean(statistics >= statistics[0] * (1 - STATISTIC_ROUNDING), axis=0))
-
-
-def pooled_p_values(statistics: Array) -> Array:
-    """(k,) the proportion of the statistics of all populations and labellings that are at least as large."""
-    return _proportion_beyond(statistics, statistics[0])
-
-
-def largest_p_values(statistics: Array) -> Array:
-    """(k,) the proportion of labellings in which any statistic is at least as large: the family-wise p-value (Westfall 1993)."""
-    return _proportion_beyond(statistics.max(axis=1), statistics[0])
-
-
-def _proportion_beyond(statistics: Array, values: Array) -> Array:
+def proportion_beyond(statistics: Array, values: Array) -> Array:
     """The proportion of statistics that are at least as large as each value."""
     below = np.searchsorted(np.sort(statistics, axis=None), values * (1 - STATISTIC_ROUNDING), side="left")
     return np.asarray((statistics.size - below) / statistics.size)
-
-
-def q_values(p: Array) -> Array:
-    """(k,) the smallest false discovery rate at which each is found."""
-    return np.asarray(false_discovery_control(p))
 
 
 # -- the witness --------------------------------------------------------------------------------------------------------------

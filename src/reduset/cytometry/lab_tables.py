@@ -228,7 +228,7 @@ def _check_extents(path: str) -> None:
         for member in packed.infolist():
             check_bomb(path, member.compress_size, member.file_size, member.filename)
             parser = expat.ParserCreate()
-            extent = _OdsExtent(parser) if member.filename == ODS_SHEETS else _XlsxExtent(parser)
+            extent = _Extent(parser, has_tables=path.lower().endswith(".ods"))
             try:
                 with packed.open(member) as stream:
                     parser.ParseFile(stream)
@@ -248,71 +248,47 @@ def _local(name: str) -> str:
     return name.rpartition(":")[2]
 
 
-class _XlsxExtent:
-    """The rectangle from the first cell of a sheet to the last row and column that a reference names."""
+class _Extent:
+    """The largest rectangle of cells in an XML file of a workbook, ``cells``.
 
-    def __init__(self, parser: expat.XMLParserType) -> None:
+    The rectangle of an .xlsx sheet ends at the last row and column that a cell names. A row or cell without a position follows the
+    one before. The rectangle of an .ods table ends at the last cell that is not empty, with repetitions.
+    """
+
+    def __init__(self, parser: expat.XMLParserType, has_tables: bool) -> None:
         self.cells = self._rows = self._columns = self._row = self._column = 0
-        parser.StartElementHandler = self._start
-
-    def _start(self, name: str, attributes: dict[str, str]) -> None:
-        """Extend the rectangle by a row or cell; one without a position follows the one before."""
-        reference, kind = attributes.get("r", ""), _local(name)
-        if kind == "row":
-            self._row, self._column = (int(reference[:10]) if reference.isdecimal() else self._row + 1), 0
-        elif kind == "c":
-            cell = REFERENCE.fullmatch(reference)
-            self._column += 1
-            if cell:
-                self._column = 0
-                for letter in cell[1].upper():
-                    self._column = 26 * self._column + ord(letter) - ord("A") + 1
-                self._row = int(cell[2])
-            self._rows, self._columns = max(self._rows, self._row), max(self._columns, self._column)
-        self.cells = self._rows * self._columns
-
-
-class _OdsExtent:
-    """The rectangles of the tables of a document, up to the last cell that is not empty, with repetitions."""
-
-    def __init__(self, parser: expat.XMLParserType) -> None:
-        self.cells = 0
-        self._start_table()
+        self._has_tables, self._in_cell = has_tables, False
         parser.StartElementHandler, parser.EndElementHandler, parser.CharacterDataHandler = self._start, self._end, self._text
-
-    def _start_table(self) -> None:
-        self._rows = self._used_rows = self._used_columns = 0
-        self._start_row(1)
-
-    def _start_row(self, repeated: int) -> None:
-        self._repeated, self._columns, self._used = repeated, 0, 0
-        self._in_cell = self._filled = False
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         kind, local = _local(name), {_local(key): value for key, value in attributes.items()}
-        if kind == "table":
-            self._start_table()
-        elif kind == "table-row":
-            self._start_row(_count(local.get("number-rows-repeated")))
-        elif kind in ("table-cell", "covered-table-cell"):
-            self._columns += _count(local.get("number-columns-repeated"))
-            self._in_cell, self._filled = True, "value-type" in local
+        reference = local.get("r", "")
+        if kind == "table" and self._has_tables:
+            self._rows = self._columns = self._row = 0
+        elif kind in ("row", "table-row"):
+            first = int(reference[:10]) if reference.isdecimal() else self._row + 1
+            self._row, self._column = first + _count(local.get("number-rows-repeated")) - 1, 0
+        elif kind in ("c", "table-cell", "covered-table-cell"):
+            cell = REFERENCE.fullmatch(reference)
+            self._column += _count(local.get("number-columns-repeated"))
+            if cell:
+                self._row, self._column = int(cell[2]), 0
+                for letter in cell[1].upper():
+                    self._column = 26 * self._column + ord(letter) - ord("A") + 1
+            self._in_cell = kind != "c"
+            if kind == "c" or "value-type" in local:
+                self._extend()
 
     def _text(self, data: str) -> None:
-        self._filled = self._filled or bool(self._in_cell and data.strip())
+        if self._in_cell and data.strip():
+            self._extend()
 
     def _end(self, name: str) -> None:
-        kind = _local(name)
-        if kind in ("table-cell", "covered-table-cell"):
-            if self._filled:
-                self._used = self._columns
-            self._in_cell = self._filled = False
-        elif kind == "table-row":
-            self._rows += self._repeated
-            if self._used:
-                self._used_rows, self._used_columns = self._rows, max(self._used_columns, self._used)
-        elif kind == "table":
-            self.cells = max(self.cells, self._used_rows * self._used_columns)
+        self._in_cell = self._in_cell and not _local(name).endswith("table-cell")
+
+    def _extend(self) -> None:
+        self._rows, self._columns = max(self._rows, self._row), max(self._columns, self._column)
+        self.cells = max(self.cells, self._rows * self._columns)
 
 
 def _count(repeated: str | None) -> int:

@@ -33,9 +33,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from reduset._engine import valley_depths
@@ -162,9 +163,14 @@ def _step(values: Array, weights: Array) -> float:
         return 0.0
     steps = np.diff(levels)
     wider = np.maximum(np.append(steps, 0.0), np.append(0.0, steps))
-    order = np.argsort(wider)
-    mass = np.cumsum(np.bincount(of_value, weights)[order])
-    return float(wider[order[np.searchsorted(mass, mass[-1] / 2)]])
+    return weighted_median(wider, np.bincount(of_value, weights))
+
+
+def weighted_median(values: Floats, weights: NDArray[Any]) -> float:
+    """The smallest value that at least half of the weight does not exceed."""
+    order = np.argsort(values)
+    mass = np.cumsum(weights[order])
+    return float(values[order[np.searchsorted(mass, mass[-1] / 2)]])
 
 
 def _ridged(covariance: Array, ridge: float) -> Array:

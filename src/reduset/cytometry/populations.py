@@ -30,7 +30,7 @@ from reduset._messages import warn
 from reduset._progress import Progress
 from reduset._types import Array, Floats, Indices, ProgressLike, SeedLike
 from reduset._validate import seeded
-from reduset.cytometry.merging import CellGroup, MergeTree, SampleCluster, join_sample_clusters, merge_by_mode
+from reduset.cytometry.merging import CellGroup, SampleCluster, join_sample_clusters, merge_by_mode, weighted_median
 from reduset.kernels import Gaussian
 from reduset.sketching import Sketch, sketch
 
@@ -66,7 +66,6 @@ class Populations:
     medians : Median of each marker over the cells of a population, (k, d), with the same weight for every sample.
     signs : Signs of the markers, (k, d), 1 for high in a population, −1 for low, 0 for neither.
     separations : Difference of the medians of a population and of all other cells, (k, d), in standard deviations of the marker.
-    dips : Floor of the shallowest valley around each, (k,), relative to the lower peak; nan for a single population.
     sketch : Sketch of the cells of all samples, in their order, with its error. The atoms are its rows.
     sample_specific : Sample-specific clusters that were joined with a population.
     """
@@ -79,7 +78,6 @@ class Populations:
     medians: Array = field(repr=False)
     signs: NDArray[np.int64] = field(repr=False)
     separations: Array = field(repr=False)
-    dips: Array = field(repr=False)
     sketch: Sketch = field(repr=False)
     sample_specific: tuple[SampleCluster, ...] = ()
 
@@ -211,7 +209,7 @@ def find_populations(
             warn(f"n_populations is {n_populations}, but only {tree.size} cells are distinct; that number of populations is found")
         shown.stage("describing populations")(0, 1)
         of_atom = tree.cut(None if n_populations is not None else dip, n_populations)[group_of_atom]
-        return _described(pooled, sizes, names, columns, small, of_atom, tree, group_of_atom, n_populations is None, medians_rng)
+        return _described(pooled, sizes, names, columns, small, of_atom, n_populations is None, medians_rng)
     finally:
         shown.close()
 
@@ -277,8 +275,6 @@ def _described(
     columns: Indices,
     small: Sketch,
     of_atom: Indices,
-    tree: MergeTree,
-    group_of_atom: Indices,
     joins: bool,
     rng: np.random.Generator,
 ) -> Populations:
@@ -309,7 +305,7 @@ def _described(
             inside = population == p
             medians[p, j] = np.median(column[inside])
             above[p, j] = np.mean(column[inside] > marker_border)
-            others = _weighted_median(column[~inside], weight[~inside]) if k > 1 else medians[p, j]
+            others = weighted_median(column[~inside], weight[~inside]) if k > 1 else medians[p, j]
             separations[p, j] = (medians[p, j] - others) / spread if spread > 0 else 0.0
     codes = signs(above)
     return Populations(
@@ -321,7 +317,6 @@ def _described(
         medians=medians,
         signs=codes,
         separations=separations,
-        dips=_dips(tree, group_of_atom, of_atom),
         sketch=small,
         sample_specific=tuple(cluster._replace(population=int(rank[cluster.population])) for cluster in clusters),
     )
@@ -334,25 +329,6 @@ def _balanced_sample(population: Indices, count: int, rng: np.random.Generator) 
     counts = np.bincount(population)
     within = np.arange(len(population)) - np.repeat(np.cumsum(counts) - counts, counts)
     return np.sort(ranked[within < count])
-
-
-def _weighted_median(values: Array, weights: Array) -> float:
-    order = np.argsort(values)
-    mass = np.cumsum(weights[order])
-    return float(values[order[np.searchsorted(mass, mass[-1] / 2)]])
-
-
-def _dips(tree: MergeTree, group_of_atom: Indices, of_atom: Indices) -> Array:
-    """(k,) the shallowest valley around each population, across which the next merge would be."""
-    of_group = np.empty(tree.size, np.int64)
-    of_group[group_of_atom] = of_atom
-    dips = np.full(of_atom.max() + 1, np.nan)
-    for merge in tree.merges:
-        first, second = of_group[merge.into], of_group[merge.gone]
-        for population in (first, second):
-            if first != second and np.isnan(dips[population]):
-                dips[population] = merge.dip
-    return dips
 
 
 # -- names --------------------------------------------------------------------------------------------------------------------

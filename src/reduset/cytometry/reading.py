@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -107,8 +106,10 @@ def read_cohort(
         omitted.add(name, reason)
     heads: dict[str, FileChannels] = {}
     for name, path in named.files.items():
-        with omitted.errors_of(name):
+        try:
             heads[name] = read_channels(path, compensate)
+        except FileError as error:
+            omitted.add(name, error)
     omitted.require(heads)
     while True:
         try:
@@ -127,18 +128,18 @@ def read_cohort(
     kept: dict[str, _Kept] = {}
     try:
         for number, (name, events) in enumerate(ahead(_opened(heads, compensate, "margin" in steps)), 1):
-            with omitted.errors_of(name):
-                if isinstance(events, FileError):
-                    raise events
+            try:
                 kept[name] = _kept(events, markers, steps, gates, missing)
+            except FileError as error:
+                omitted.add(name, error)
             done(number, len(heads))
     finally:
         report.close()
     omitted.require(kept)
     heads = {name: heads[name] for name in kept}
     scales, scale_notes = _scales(wanted, kept, list(heads.values()), markers)
-    for name, (cells, events, _, _) in kept.items():
-        put_on_scales(cells, scales, heads[name].path, markers.names, events + 1)
+    for name, file in kept.items():
+        put_on_scales(file.cells, scales, heads[name].path, markers.names, file.events + 1)
     steps = list(next(iter(kept.values())).counts)
     return SampleSet(
         names=tuple(kept),
@@ -180,14 +181,6 @@ class _Omitted:
             raise error if isinstance(error, FileError) else FileError(f"sample {name!r} has {error}; {way_out}")
         self.reasons[name] = str(error)
 
-    @contextmanager
-    def errors_of(self, name: str) -> Iterator[None]:
-        """Errors inside omit the sample."""
-        try:
-            yield
-        except FileError as error:
-            self.add(name, error)
-
     def require(self, remaining: Collection[str]) -> None:
         """Raise an error if no sample remains."""
         if not remaining:
@@ -213,8 +206,10 @@ def _opened(heads: dict[str, FileChannels], compensate: bool, measured: bool) ->
             yield name, error
 
 
-def _kept(events: FileEvents, markers: StudyMarkers, steps: Sequence[str], gates: Any, missing: str) -> _Kept:
-    """Clean and gate the events of a file."""
+def _kept(events: FileEvents | FileError, markers: StudyMarkers, steps: Sequence[str], gates: Any, missing: str) -> _Kept:
+    """Clean and gate the events of a file; raises the error of reading it."""
+    if isinstance(events, FileError):
+        raise events
     cleaned = clean_events(events, steps)
     keep, counts = cleaned.keep, {"events": len(events.values), **cleaned.counted}
     if gates is not None:

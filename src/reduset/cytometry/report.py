@@ -270,16 +270,7 @@ def _map(study: CohortStudy) -> Section:
 
 def _heat(study: CohortStudy) -> Section:
     shown, populations = population_figure(study), study.populations_
-    data = {
-        "names": list(shown.names),
-        "markers": list(shown.markers),
-        "defining": shown.defining,
-        "medians": packed(shown.medians),
-        "scaled": packed(shown.scaled),
-        "shares": shown.shares.tolist(),
-        "found": shown.found.tolist(),
-        "order": shown.order.tolist(),
-    }
+    data = {name: packed(part) if np.ndim(part) == 2 else np.asarray(part).tolist() for name, part in vars(shown).items()}
     limits = packed(populations.intervals(study.confidence))
     text = (
         "The median of every marker in every population, from the lowest median of the marker to the highest. Hover over a square, "

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import cast
 
 import numpy as np
 
@@ -65,49 +66,39 @@ class ColumnBars:
         return cls(np.unique(edges), None)  # rounding may make edges equal
 
     @property
-    def count(self) -> int:
-        """The number of bars, without the two that count the rows outside."""
-        return len(self.values) if self.edges is None and self.values is not None else len(self._edges) - 1
-
-    @property
-    def _edges(self) -> Array:
-        if self.edges is None:
-            raise ValueError("a column with few distinct values has no edges; use values")
-        return self.edges
-
-    @property
     def ends(self) -> Array:
         """(b, 2) start and end of each bar. For few values, the width is about the smallest distance between two values."""
-        if self.values is None:
-            return np.column_stack([self._edges[:-1], self._edges[1:]])
-        half = float(max(np.diff(self.values).min(), MIN_WIDTH * np.ptp(self.values))) / 2 if len(self.values) > 1 else 0.5
-        half = max(half, 4 * float(np.spacing(np.abs(self.values).max())))  # larger than rounding errors
-        return np.column_stack([self.values - half, self.values + half])
+        if self.edges is not None:
+            return np.column_stack([self.edges[:-1], self.edges[1:]])
+        values = cast(Array, self.values)
+        half = float(max(np.diff(values).min(), MIN_WIDTH * np.ptp(values))) / 2 if len(values) > 1 else 0.5
+        half = max(half, 4 * float(np.spacing(np.abs(values).max())))  # larger than rounding errors
+        return np.column_stack([values - half, values + half])
 
     def counted(self, column: Floats, weights: Array | None) -> Array:
         """(b + 2,) the weight of the rows below the bars, in each bar, and above. For few values, the last counts other values."""
-        sums = np.zeros(self.count + 2)
+        sums = np.zeros(len(self.ends) + 2)
         for start, stop in blocks(len(column), BLOCK_ROWS):
             x = np.asarray(column[start:stop], np.float64)
-            if self.values is None:
-                bar = np.searchsorted(self._edges, x, side="right")
+            if self.edges is not None:
+                bar = np.searchsorted(self.edges, x, side="right")
             else:
-                bar = np.searchsorted(self.values, x)
-                has_bar = self.values[np.minimum(bar, len(self.values) - 1)] == x
-                bar = np.where(has_bar, bar + 1, self.count + 1)
+                values = cast(Array, self.values)
+                bar = np.searchsorted(values, x)
+                bar = np.where(values[np.minimum(bar, len(values) - 1)] == x, bar + 1, len(values) + 1)
             sums += np.bincount(bar, None if weights is None else weights[start:stop], len(sums))
         return sums
 
 
 def histograms(rows: Floats, weights: Array | None, columns: Sequence[int]) -> list[tuple[ColumnBars, Array]]:
     """The bars of some columns of rows (n, d), and the weight (b + 2,) in them. None stands for equal weights."""
-    counted: list[tuple[ColumnBars, Array]] = [(ColumnBars(None, np.empty(0)), np.empty(0))] * len(columns)
+    counted: dict[int, tuple[ColumnBars, Array]] = {}
     step = max(1, len(rows) // SAMPLED_ROWS)
 
-    def fill(k: int, j: int) -> None:
+    def fill(j: int) -> None:
         column = rows[:, j]
         bars = ColumnBars.of(np.asarray(column[::step], np.float64), float(column.min()), float(column.max()))
-        counted[k] = bars, bars.counted(column, weights)
+        counted[j] = bars, bars.counted(column, weights)
 
-    run_all([partial(fill, k, j) for k, j in enumerate(columns)])
-    return counted
+    run_all([partial(fill, j) for j in columns])
+    return [counted[j] for j in columns]

@@ -42,7 +42,6 @@ BEYOND = 3.0  # bandwidths that a grid extends beyond the bulk
 WIDTH = 0.1  # bandwidth for differences, relative to the spread of a column
 WIDTH_BINS, MIN_WIDTH_BINS = 8, 3  # bins per bandwidth, and the minimum for columns with a wide range
 COLUMN_TAIL = 1e-4  # proportion of the rows at each end that may lie outside the bins of a column with a wide range
-COMPONENT_BLOCK = 64
 
 
 @dataclass(frozen=True)
@@ -91,7 +90,7 @@ class MarginalDensities:
     def marginals_of(self, mean: SmallMean) -> Array:
         """(c, G) densities of another mean, on the same grids with the same bandwidths."""
         if isinstance(mean, ComponentMean):
-            return np.stack([_smoothed(mean, [k], self.widths)(grid[:, None]) for k, grid in enumerate(self.grids)])
+            return np.stack([_smoothed(mean, [k], self.widths[[k]])(grid[:, None]) for k, grid in enumerate(self.grids)])
         return np.stack([_along(mean, k, grid, float(self.widths[k])) for k, grid in enumerate(self.grids)])
 
     def joint_of(self, mean: SmallMean) -> Array:
@@ -101,7 +100,7 @@ class MarginalDensities:
             out = np.empty((len(self.pairs), g, g))
             for values, pair in zip(out, self.pairs, strict=True):
                 points = np.stack(np.meshgrid(*self.pair_grids[pair], indexing="ij"), axis=-1).reshape(-1, 2)
-                values[:] = _smoothed(mean, pair, self.pair_widths)(points).reshape(g, g)
+                values[:] = _smoothed(mean, pair, self.pair_widths[pair])(points).reshape(g, g)
             return out
         if columns < 2:
             return np.empty((0, g, g))
@@ -131,18 +130,19 @@ def _bars(mean: KernelMean, columns: int) -> Array:
     if mean.weights.min() < 0:
         return np.empty((0, 3, 0))
     counted = histograms(mean.atoms, mean.weights, range(columns))
-    out = np.zeros((columns, 3, max(bars.count for bars, _ in counted)))
+    out = np.zeros((columns, 3, max(len(sums) for _, sums in counted) - 2))
     for row, (bars, sums) in zip(out, counted, strict=True):
-        lengths = np.diff(bars.ends, axis=1)
+        ends = bars.ends
+        lengths = np.diff(ends, axis=1)
         narrower = 0.0 if bars.values is None else (1 - BAR_WIDTH) / 2 * lengths * [1, -1]  # bars of few values are separate
-        row[:2, : bars.count], row[2, : bars.count] = (bars.ends + narrower).T, sums[1 : bars.count + 1] / lengths[:, 0]
+        row[:2, : len(ends)], row[2, : len(ends)] = (ends + narrower).T, sums[1:-1] / lengths[:, 0]
     return out
 
 
 def _smoothed(mean: ComponentMean, columns: Sequence[int] | NDArray[np.int64], widths: Array) -> Mixture:
     """The components in some columns, smoothed with these bandwidths instead of the kernel."""
     covariances = mean.pieces.spreads[:, columns][:, :, columns]
-    return Mixture(mean.weights, mean.means[:, columns], covariances + np.diag(np.square(widths[columns])))
+    return Mixture(mean.weights, mean.means[:, columns], covariances + np.diag(np.square(widths)))
 
 
 def _along(mean: KernelMean, column: int, grid: Array, width: float) -> Array:
@@ -214,7 +214,8 @@ def _difference(full: KernelMean, small: SmallMean, column: int, width: float) -
     if isinstance(small, KernelMean):
         after = _convolved(_column_bins(small, column, low, step), width / step)
     else:
-        after = step * _component_density(small, column, low + step * np.arange(BINS, dtype=np.float64), width)
+        points = low + step * np.arange(BINS, dtype=np.float64)
+        after = step * _smoothed(small, [column], np.array([width]))(points[:, None])
     peak = float(before.max())
     return float(np.abs(before - after).max()) / peak if peak > 0 else 0.0
 
@@ -242,14 +243,3 @@ def _convolved(weights: Array, width: float) -> Array:
     frequencies = np.fft.rfft(weights, 2 * BINS)
     angles = np.arange(len(frequencies)) * (np.pi / BINS)
     return np.asarray(np.fft.irfft(frequencies * np.exp(-0.5 * (width * angles) ** 2), 2 * BINS)[:BINS])
-
-
-def _component_density(small: ComponentMean, column: int, points: Array, width: float) -> Array:
-    """(BINS,) the density of the components in one column, smoothed with this width instead of the kernel."""
-    pieces = small.pieces
-    spreads = np.sqrt(np.maximum(pieces.spreads[:, column, column], 0.0) + width**2)
-    centres, heights = pieces.places[:, column], small.weights / (np.sqrt(2 * np.pi) * spreads)
-    out = np.zeros(len(points))
-    for a, b in blocks(len(centres), COMPONENT_BLOCK):
-        out += heights[a:b] @ np.exp(-0.5 * ((points - centres[a:b, None]) / spreads[a:b, None]) ** 2)
-    return out
