@@ -8,8 +8,7 @@ import numpy as np
 
 from reduset import _archive, _validate
 from reduset._types import Array
-from reduset.drift.column_scores import KINDS, MAX_COLUMNS, ColumnScores
-from reduset.drift.columns import ColumnBins
+from reduset.drift.columns import KINDS, MAX_COLUMNS, ColumnBins, ColumnScores
 from reduset.drift.feature_map import OCTAVES, FeatureMap
 from reduset.drift.reference import StoredReference
 from reduset.drift.regions import Cells
