@@ -46,18 +46,9 @@ class WeightedBag:
     def __len__(self) -> int:
         return len(self.points)
 
-    @property
-    def is_positive(self) -> bool:
-        """Whether no weight is negative."""
-        return self.weights is None or bool(self.weights.min() >= 0)
-
     def kernel_bandwidth(self, bandwidth: Array) -> Array:
         """(d,) bandwidth of the kernels, including the spread."""
         return bandwidth if self.spread is None else np.sqrt(bandwidth**2 + self.spread)
-
-    def select_columns(self, columns: slice) -> WeightedBag:
-        """The bag restricted to these columns."""
-        return WeightedBag(self.points[:, columns], self.weights, None if self.spread is None else self.spread[columns])
 
 
 def merge_points(bag: WeightedBag, bandwidth: Array, tol: float) -> WeightedBag:

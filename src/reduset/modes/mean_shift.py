@@ -277,9 +277,8 @@ def mean_shift(
     """
     surface = as_ascent(density)
     if isinstance(starts, BlockRows):
-        return _of_blocks(
-            surface, starts, partial(_ascend, surface, max_steps, merge_distance, min_step, None), merge_distance, report
-        )
+        ascend = partial(_ascend, surface, max_steps, merge_distance, min_step, None)
+        return _of_blocks(surface, starts, ascend, merge_distance, report)
     with device_of(starts):
         return _ascend(surface, max_steps, merge_distance, min_step, report, starts)
 
