@@ -19,7 +19,7 @@ from benchmarks.statistics._repetitions import Kept
 
 TITLE = "Drift: level"
 SOURCES = (
-    *("drift/comparison.py", "drift/reference.py", "drift/feature_map.py", "drift/column_scores.py", "drift/columns.py"),
+    *("drift/comparison.py", "drift/reference.py", "drift/feature_map.py", "drift/columns.py"),
     "drift/null_distribution.py",
 )
 

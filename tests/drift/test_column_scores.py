@@ -5,9 +5,8 @@ import pytest
 from scipy.stats import binom, ks_2samp, ranksums
 
 from archive_cases import parts, store
-from reduset.drift import DriftTest, column_scores, two_sample
-from reduset.drift.column_scores import ColumnScores
-from reduset.drift.columns import ColumnBins
+from reduset.drift import DriftTest, columns, two_sample
+from reduset.drift.columns import ColumnBins, ColumnScores
 
 REPETITIONS = 40
 SLACK = 0.1  # of the repetitions: 5 points of power, and sampling error
@@ -75,7 +74,7 @@ def test_bounds_beyond_the_draws_hold_for_rare_values():
 
 
 def test_wide_tables_have_no_scores(monkeypatch):
-    monkeypatch.setattr(column_scores, "MAX_COLUMNS", 2)
+    monkeypatch.setattr(columns, "MAX_COLUMNS", 2)
     rng = np.random.default_rng(5)
     found = two_sample(rng.normal(size=(60, 3)), rng.normal(size=(60, 3)), size=16, n_resamples=99, rng=0)
     assert found.comparison.features.scores is None

@@ -24,12 +24,12 @@ def test_long_vectors_are_held_a_few_at_a_time(monkeypatch):
     monkeypatch.setattr(embedding, "ENTRIES_PER_BLOCK", 100)
     held = []
 
-    def fill(first, last, out):
-        held.append(len(out))
-        out[:] = np.arange(first, last)[:, None]
+    def vectors_of(bags):
+        held.append(len(bags))
+        return np.repeat([[float(bag[0])] for bag in bags], 30, axis=1)
 
     frequencies = np.random.default_rng(0).normal(size=(30, 4))
-    found = embedding.embed([2] * 10, 30, fill, frequencies, lambda *_: None)
+    found = embedding.embed([(k, 0) for k in range(10)], vectors_of, 30, frequencies, lambda *_: None)
     assert max(held) == 3
     np.testing.assert_allclose(
         found, embedding.fourier_features(np.repeat(np.arange(10.0)[:, None], 30, axis=1), frequencies), atol=1e-12

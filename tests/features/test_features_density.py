@@ -334,7 +334,6 @@ def test_scattered_nodes_find_the_distances_of_other_nodes(way, d):
 def test_bumps_that_were_widened_are_wider():
     bag = WeightedBag(np.full((3, 2), 0.5), spread=np.array([0.03, 0.0]))
     np.testing.assert_allclose(bag.kernel_bandwidth(np.array([0.1, 0.1])), [0.2, 0.1])
-    np.testing.assert_allclose(bag.select_columns(slice(1, 2)).kernel_bandwidth(np.array([0.1])), [0.1])
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])

@@ -52,9 +52,9 @@ def test_cells_of_cells_remember_what_was_spread_before():
 def test_each_point_of_a_cell_is_the_mean_of_the_points_that_fall_into_it():
     points = clusters(300, 2)
     small = _cells(WeightedBag(points), np.array([0.2, 0.3]))
-    boxes = {}
+    boxes, low = {}, points.min(axis=0)
     for point in points:
-        boxes.setdefault((int(point[0] / 0.2), int(point[1] / 0.3)), []).append(point)
+        boxes.setdefault(tuple(((point - low) / [0.2, 0.3]).astype(int)), []).append(point)
     wanted = sorted((*np.mean(members, axis=0), len(members) / 300) for members in boxes.values())
     np.testing.assert_allclose(
         sorted((*p, share) for p, share in zip(small.points, small.weights, strict=True)), wanted, atol=1e-12

@@ -4,5 +4,6 @@ May import: compression, the packages below it, and mixture.
 """
 
 from reduset.density.estimator import SparseKernelDensity
+from reduset.density.leaf_density import merge_rows
 
 __all__ = ["SparseKernelDensity"]

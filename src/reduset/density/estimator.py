@@ -174,7 +174,7 @@ class SparseKernelDensity(BaseEstimator):
         self.log_error_: LogError | None = None
         self._leaves: LeafDensity | None = None
         if self._compresses() or on_device(X):
-            self._fit_compressed(full, replace(request, max_size=self.max_size or _default_max_size), rng)
+            self._fit_compressed(full, replace(request, max_size=self.max_size or (lambda n: min(MAX_ATOMS, -(-n // 2)))), rng)
         else:
             self._fit_leaves(full, None if self.max_size is None else request.most(full.size), rng)
         self.bandwidth_ = cast(RadialKernel, full.kernel).width
@@ -339,11 +339,6 @@ class SparseKernelDensity(BaseEstimator):
         if unknown:
             raise ValueError(f"columns must be numbers or among {names}, got {unknown[0]!r}")
         return [names.index(column) if isinstance(column, str) else column for column in requested]
-
-
-def _default_max_size(n: int) -> int:
-    """The default of the largest number of atoms for n points."""
-    return min(MAX_ATOMS, -(-n // 2))
 
 
 def _require_tails(kernel: str, d: int) -> None:

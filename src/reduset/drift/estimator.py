@@ -115,11 +115,13 @@ class DriftTest(BaseEstimator):
 
     def _kept(self, X: Any, sample_weight: Any, size: int, rng: np.random.Generator) -> Sample | StoredReference:
         """The summary of a reference of any kind."""
-        if all(hasattr(X, part) for part in ("mean", "n_samples", "certificate", "profile")):  # a `Compression` or a `Model`
-            _require_none(sample_weight)
+        is_compression = all(hasattr(X, part) for part in ("mean", "n_samples", "certificate", "profile"))  # or a `Model`
+        is_stream = isinstance(X, StreamCompressor)
+        if sample_weight is not None and (is_compression or is_stream):
+            raise ValueError("sample_weight is for rows only, got it with a compression or a stream, which has weights; omit it")
+        if is_compression:
             return of_compression(X, size, self.keep_rows, rng)
-        if isinstance(X, StreamCompressor):
-            _require_none(sample_weight)
+        if is_stream:
             drawn = X.sample()
             sample = Sample.of(np.array(drawn.atoms), drawn.weights, getattr(X, "feature_names_in_", None))
         else:
@@ -269,8 +271,3 @@ def two_sample(
     seed = int(_validate.generator(rng).integers(LARGEST_SEED))
     chosen = chosen_statistics(statistics)
     return DriftResult.of(pooled(old, new, count, scales, draws, chosen, np.random.default_rng(seed)), level, seed)
-
-
-def _require_none(sample_weight: Any) -> None:
-    if sample_weight is not None:
-        raise ValueError("sample_weight is for rows only, got it with a compression or a stream, which has weights; omit it")

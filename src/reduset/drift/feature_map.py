@@ -4,7 +4,7 @@
 
 P_s makes the coordinates of scale s orthonormal in the span and rotates them to the principal axes of the rows that it was fitted
 to, with variances σⱼ². Statistics of kernel means are therefore weighted sums of squares of δ (`statistics`). Scores of
-single columns follow the coordinates of the scales (`column_scores`). O(n·m) for the means of n rows, O(n·m·p) for single rows.
+single columns follow the coordinates of the scales (`ColumnScores`). O(n·m) for the means of n rows, O(n·m·p) for single rows.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ from scipy.linalg import cholesky, eigh, solve_triangular
 from reduset import bandwidth
 from reduset._engine import blocks, cached_property, single_threaded_blas
 from reduset._types import Array, Floats
-from reduset.drift.column_scores import ColumnScores
-from reduset.drift.columns import ColumnBins
+from reduset.drift.columns import ColumnBins, ColumnScores
 from reduset.kernels import Gaussian
 
 OCTAVES = (-1, 0, 1, 2, 3, 4)  # below the median distance
@@ -68,8 +67,7 @@ class FeatureMap:
         width : The median distance of rows, in units of the scales.
         bins : The bins of the columns. `with_scores` adds scores of single columns.
         """
-        kept: list[int] = []
-        widths, projections, variances = [], [], []
+        kept: list[tuple[int, float, Array, Array]] = []  # octave, bandwidth, projection, variances
         with single_threaded_blas():
             for octave in OCTAVES:
                 kernel = Gaussian(width * 2.0**-octave, scales=scales)
@@ -79,13 +77,11 @@ class FeatureMap:
                 projection, spread = _axes(kernel.product_gram(atoms, atoms), values)
                 if not len(spread):
                     break
-                kept.append(octave)
-                widths.append(kernel.width)
-                projections.append(projection)
-                variances.append(spread)
+                kept.append((octave, kernel.width, projection, spread))
         if not kept:
             raise ValueError("rows must differ for a test of drift, got equal rows; compare constant values directly")
-        return cls(scales, atoms, tuple(kept), np.asarray(widths), tuple(projections), np.concatenate(variances), bins)
+        octaves, widths, projections, variances = zip(*kept, strict=True)
+        return cls(scales, atoms, octaves, np.asarray(widths), projections, np.concatenate(variances), bins)
 
     def stored(self) -> FeatureMap:
         """With projections rounded as in a file, so that a reference gives the same results before and after it is saved."""

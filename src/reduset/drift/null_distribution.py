@@ -130,43 +130,25 @@ def _multiply(parts: list[Array], k: int, factors: NDArray[np.float32], rows: ND
     parts[k] = (factors @ rows).astype(np.float64)
 
 
-def joined(observed: Array, drawn: Array, counts: Array) -> tuple[float, Array]:
-    """The p-value of all statistics together, and the p-value of each.
+def joined(observed: Array, drawn: Array, counts: Array) -> tuple[Array, Array]:
+    """The p-value of all statistics together, (q,), and the p-value of each, (q, K), for every observation.
+
+    The p-value of a value is the proportion of the observation and the draws that are at least as large.
 
     Parameters
     ----------
-    observed : (K,) observed statistics.
+    observed : (q, K) observed statistics.
     drawn : (B, K) statistics under the null hypothesis.
     counts : (K,) weights of the statistics.
     """
-    values = np.concatenate([observed[None], drawn])
-    p_values = _p_values(values)
-    evidence = (counts / p_values).sum(axis=1)
-    return float((evidence >= evidence[0] * (1 - 1e-12)).mean()), p_values[0]
-
-
-def joined_each(observed: Array, drawn: Array, counts: Array) -> Array:
-    """(q,) the p-values of `joined` for each of (q, K) observations, with the draws sorted once."""
-    bounds, ordered = drawn * (1 - TIE_TOLERANCE), np.sort(drawn, axis=0)
-    size, above = len(drawn) + 1, np.empty_like(drawn)
-    for k, column in enumerate(ordered.T):
-        above[:, k] = len(column) - np.searchsorted(column, bounds[:, k], side="left")
-    p_values = np.empty(len(observed))
-    for i, values in enumerate(observed):
-        below = np.array([np.searchsorted(ordered[:, k], value * (1 - TIE_TOLERANCE)) for k, value in enumerate(values)])
-        limit = (counts / ((1 + len(drawn) - below) / size)).sum() * (1 - 1e-12)
-        evidence = (counts / ((above + (values >= bounds)) / size)).sum(axis=1)
-        p_values[i] = (1 + (evidence >= limit).sum()) / size
-    return p_values
-
-
-def _p_values(values: Array) -> Array:
-    """(B + 1, K) the p-value of each value: the proportion of its column that is at least as large."""
-    p_values = np.empty_like(values)
-    for k, column in enumerate(values.T):
-        ordered = np.sort(column)
-        p_values[:, k] = (len(column) - np.searchsorted(ordered, column * (1 - TIE_TOLERANCE), side="left")) / len(column)
-    return p_values
+    bounds, ordered, size = drawn * (1 - TIE_TOLERANCE), np.sort(drawn, axis=0), len(drawn) + 1
+    columns = range(drawn.shape[1])
+    above = np.stack([len(drawn) - np.searchsorted(ordered[:, k], bounds[:, k]) for k in columns], axis=1)
+    below = np.stack([np.searchsorted(ordered[:, k], observed[:, k] * (1 - TIE_TOLERANCE)) for k in columns], axis=1)
+    each = (size - below) / size
+    limits = (counts / each).sum(axis=1) * (1 - 1e-12)
+    evidence = ((counts / ((above + (values >= bounds)) / size)).sum(axis=1) for values in observed)
+    return np.asarray([(1 + (sums >= limit).sum()) / size for sums, limit in zip(evidence, limits, strict=True)]), each
 
 
 def quadratic_p_values(observed: Array, forms: Array, covariance: Array) -> Array:

@@ -8,8 +8,7 @@ import numpy as np
 
 from reduset import _archive, _validate
 from reduset._types import Array
-from reduset.drift.column_scores import KINDS, MAX_COLUMNS, ColumnScores
-from reduset.drift.columns import ColumnBins
+from reduset.drift.columns import KINDS, MAX_COLUMNS, ColumnBins, ColumnScores
 from reduset.drift.feature_map import OCTAVES, FeatureMap
 from reduset.drift.reference import StoredReference
 from reduset.drift.regions import Cells
@@ -59,32 +58,29 @@ def values_of(reference: Sample | StoredReference) -> dict[str, Any]:
         return named | {"rows": reference.rows, "weights": reference.weights}
     features, bins, scores = reference.features, reference.features.bins, reference.features.scores
     cell_sums, cell_squares = reference.cells.by_cell()
-    return named | {
-        "octaves": features.octaves,
-        "axes": [projection.shape[1] for projection in features.projections],
-        "plain": features.is_plain,
-        "counts": [len(edges) for edges in bins.edges],
-        "listed": bins.listed,
-        "reference_rows": reference.rows,
-        "known_rows": reference.cells.rows,
-        "n_samples": reference.n_samples,
-        "scales": features.scales,
-        "atoms": features.atoms,
-        "bandwidths": features.bandwidths,
-        "projections": np.concatenate(features.projections, axis=1),
-        "variances": features.variances,
-        "mean": reference.mean,
-        "covariance": reference.covariance,
-        "errors": reference.errors,
-        "cell_shares": reference.cells.shares,
-        "cell_sums": cell_sums,
-        "cell_squares": cell_squares,
-        "edges": np.concatenate(bins.edges),
-        "shares": np.concatenate(reference.shares),
-        "sample": reference.sample,
-        "column_scores": None if scores is None else np.concatenate(scores.values, axis=1),
-        "column_variances": None if scores is None else scores.variances,
-    }
+    of_features = {name: getattr(features, name) for name in ("octaves", "scales", "atoms", "bandwidths", "variances")}
+    of_reference = {name: getattr(reference, name) for name in ("n_samples", "mean", "covariance", "errors", "sample")}
+    return (
+        named
+        | of_features
+        | of_reference
+        | {
+            "axes": [projection.shape[1] for projection in features.projections],
+            "plain": features.is_plain,
+            "counts": [len(edges) for edges in bins.edges],
+            "listed": bins.listed,
+            "reference_rows": reference.rows,
+            "known_rows": reference.cells.rows,
+            "projections": np.concatenate(features.projections, axis=1),
+            "cell_shares": reference.cells.shares,
+            "cell_sums": cell_sums,
+            "cell_squares": cell_squares,
+            "edges": np.concatenate(bins.edges),
+            "shares": np.concatenate(reference.shares),
+            "column_scores": None if scores is None else np.concatenate(scores.values, axis=1),
+            "column_variances": None if scores is None else scores.variances,
+        }
+    )
 
 
 def sample_from(values: dict[str, Any]) -> Sample:

@@ -71,7 +71,7 @@ class DriftResult:
         """The result of the comparison of two samples."""
         features, difference, joint = comparison.features, comparison.difference, comparison.joint
         drawn = joint.values(comparison.drawn)
-        p_value, p_values = null_distribution.joined(joint.values(difference), drawn, joint.weights)
+        (p_value,), (p_values,) = null_distribution.joined(joint.values(difference)[None], drawn, joint.weights)
         if not comparison.exact and p_value <= 1 / (1 + len(drawn)):
             beyond = joint.p_value_beyond_draws(difference, comparison.covariance, comparison.rows)
             p_value = min(p_value, max(beyond, MIN_P_VALUE))
@@ -85,7 +85,7 @@ class DriftResult:
         scatter = noise / (1 / n + 1 / count)
         bias_corrected = float(np.sqrt(max(square - noise, 0.0)))
         return cls(
-            p_value,
+            float(p_value),
             alpha,
             float(1 / (joint.weights / p_values).sum()),
             float(np.sqrt(square)),
@@ -166,7 +166,7 @@ class DriftResult:
         while low < high:  # power rises with the step
             middle = (low + high) // 2
             changed = joint.values(noise + change(float(STEPS[middle])))
-            power = np.mean(null_distribution.joined_each(changed, drawn[half:], joint.weights) <= self.alpha)
+            power = np.mean(null_distribution.joined(changed, drawn[half:], joint.weights)[0] <= self.alpha)
             low, high = (low, middle) if power >= POWER else (middle + 1, high)
         return float(STEPS[low]) if low < len(STEPS) else float("inf")
 

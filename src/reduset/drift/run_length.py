@@ -67,7 +67,7 @@ def calibrated(
     def watch(k: int) -> None:
         stream_rng = np.random.default_rng(seeds[k])
         offset = root @ stream_rng.standard_normal(root.shape[1])
-        records[k] = _records(_statistics(values, offset, form, windows, centres, factors, length, stream_rng))
+        records[k] = _records(_statistics(values, offset, windows, (form, centres, factors), length, stream_rng))
         done[0] += 1
         if report is not None:
             report(done[0], count)
@@ -82,7 +82,7 @@ def _common_scale(values: Values, form: Array, windows: Indices, ert: float, rng
     zero = np.zeros(len(form))
     for k, window in enumerate(windows):
         count = max(SCALE_ROWS, 40 * window)
-        statistics = _statistics(values, zero, form, windows[k : k + 1], np.zeros(1), np.ones(1), count, rng)
+        statistics = _statistics(values, zero, windows[k : k + 1], (form, np.zeros(1), np.ones(1)), count, rng)
         evaluated = statistics[np.isfinite(statistics)]
         centres[k] = evaluated.mean()
         # The tail of a sum of squares decreases exponentially, so that it is extrapolated from two quantiles with enough values.
@@ -92,21 +92,19 @@ def _common_scale(values: Values, form: Array, windows: Indices, ert: float, rng
 
 
 def _statistics(
-    values: Values,
-    offset: Array,
-    form: Array,
-    windows: Indices,
-    centres: Array,
-    factors: Array,
-    count: int,
-    rng: np.random.Generator,
+    values: Values, offset: Array, windows: Indices, scaled: tuple[Array, Array, Array], count: int, rng: np.random.Generator
 ) -> Array:
     """(count,) the largest statistic after every row of a stream without drift; −∞ without an evaluation."""
-    sums = WindowSums.empty(windows, len(form))
-    largest, which = np.empty(count), np.empty(count, np.int64)
-    order = rng.integers(len(values), size=count)
-    sums.advance(values, order, offset, form, centres, factors, np.inf, largest, which)
-    return largest
+    sums, order = WindowSums.empty(windows, len(offset)), rng.integers(len(values), size=count)
+    return watched(sums, values, order, offset, scaled)[1]
+
+
+def watched(
+    sums: WindowSums, values: Values, order: Indices, offset: Array, scaled: tuple[Array, Array, Array], limit: float = np.inf
+) -> tuple[int, Array, Indices]:
+    """Add rows in an order until a statistic reaches the limit: their number, the largest statistic after each, and its window."""
+    largest, which = np.empty(len(order)), np.empty(len(order), np.int64)
+    return sums.advance(values, order, offset, *scaled, limit, largest, which), largest, which
 
 
 def _records(statistics: Array) -> tuple[Indices, Array]:

@@ -13,7 +13,7 @@ distance (Harchaoui, Bach & Moulines 2007; Hagrass, Sriperumbudur & Li 2024). Pl
 of the rows, whitened statistics changes of a small proportion. For a compression only plain statistics are used, because whitened
 statistics cannot be corrected for its error.
 
-**Column statistics** are the largest scores of single columns (`column_scores`).
+**Column statistics** are the largest scores of single columns (`columns`).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ FORMS: tuple[Form, ...] = (  # coarse scales detect shifts and spreads, which ar
     (4, 0.01, 0.5),
 )
 COARSEST_WEIGHT = 0.5  # of the first form if there are scores of columns, which detect shifts too
-COLUMN_WEIGHTS = (1.0, 0.5)  # of T₁ and T₂ of `column_scores` in the joint statistic, as in ``FORMS``
+COLUMN_WEIGHTS = (1.0, 0.5)  # of T₁ and T₂ of `columns` in the joint statistic, as in ``FORMS``
 
 
 class Statistic(ABC):

@@ -179,20 +179,19 @@ class ChangePoints:
     def _deficits(self, changed: Array, before: int, rng: np.random.Generator) -> Array:
         """Differences of the largest ℓ and ℓ at the true start, in simulated streams that change to rows like ``changed``."""
         values = np.concatenate([self.rows, changed]).astype(np.float32)
-        count, since, zero, thresholds = len(self.rows), len(changed), np.zeros(len(self.form)), self.thresholds
+        since, zero, thresholds = len(changed), np.zeros(len(self.form)), self.thresholds
         deficits = []
         for _ in range(SIMULATED_STREAMS):
             sums = WindowSums.empty(self.windows, len(zero), before + since)
-            order = rng.integers(count, size=before + MAX_DELAY * since)
+            order = rng.integers(len(self.rows), size=before + MAX_DELAY * since)
             replaced = before + np.flatnonzero(rng.random(MAX_DELAY * since) < CHANGED_SHARE)
-            order[replaced] = count + rng.integers(since, size=len(replaced))
-            largest, which = np.empty(len(order)), np.empty(len(order), np.int64)
-            outputs = (thresholds.level, largest, which)
-            watched = sums.advance(values, order, zero, self.form, thresholds.centres, thresholds.factors, *outputs)
-            if before < watched < len(order):
-                window = int(self.windows[which[watched - 1]])
+            order[replaced] = len(self.rows) + rng.integers(since, size=len(replaced))
+            scaled = (self.form, thresholds.centres, thresholds.factors)
+            count, _, which = run_length.watched(sums, values, order, zero, scaled, thresholds.level)
+            if before < count < len(order):
+                window = int(self.windows[which[count - 1]])
                 _, ratios = self._log_likelihood_ratios(np.diff(sums.kept(), axis=0), window)
-                deficits.append(ratios.max() - ratios[min(watched - before, len(ratios)) - 1])
+                deficits.append(ratios.max() - ratios[min(count - before, len(ratios)) - 1])
         return np.asarray(deficits)
 
 
@@ -277,10 +276,9 @@ class WatchRule:
         zero, level = np.zeros(len(self.form)), self.thresholds.level
         while start < len(rows):
             order = np.arange(start, len(rows))
-            largest, which = np.empty(len(order)), np.empty(len(order), np.int64)
             limit = level if state.alarmed_at is None else np.inf
             scaled = (self.form, self.thresholds.centres, self.thresholds.factors)
-            count = state.sums.advance(values, order, zero, *scaled, limit, largest, which)
+            count, largest, which = run_length.watched(state.sums, values, order, zero, scaled, limit)
             evaluated = np.flatnonzero(which[:count] >= 0)
             if len(evaluated):
                 highest = evaluated[largest[evaluated].argmax()]

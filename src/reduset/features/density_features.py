@@ -17,7 +17,7 @@ from reduset import _validate
 from reduset._messages import warn
 from reduset._types import Array, BandwidthLike
 from reduset._validate import seeded
-from reduset.features.embedding import CubeEmbedding
+from reduset.features.embedding import CubeEmbedding, VectorLength
 from reduset.features.error_bound import DensityClass, ErrorBound, error_bound
 from reduset.features.homogeneous_distances import (
     DISTANCES,
@@ -131,7 +131,7 @@ class DensityFeatures(CubeEmbedding):
     tol: float | None = 0.05
     margin: float = 0.05
 
-    def _learn(self, bags: list[WeightedBag], counts: list[int], rng: np.random.Generator) -> None:
+    def _learn(self, bags: list[WeightedBag], counts: list[int], rng: np.random.Generator) -> VectorLength:
         _validate.one_of(self.frequencies, "frequencies", FREQUENCIES)
         _validate.one_of(self.basis, "basis", BASES)
         _validate.one_of(self.integration, "integration", INTEGRATION)
@@ -144,6 +144,8 @@ class DensityFeatures(CubeEmbedding):
         self.frequencies_ = self._frequencies(rng)
         self.views_ = self._views(rng)
         self._projection = Projection(self.views_, self.distance, self.frequencies_, self.tol)
+        description = f"{self._projection.functions} functions, {self.basis!r} basis"
+        return VectorLength(self._projection.length, description, "marginals=True, smaller n_basis")
 
     def _bandwidths(self, bags: list[WeightedBag], counts: list[int]) -> Array:
         """(d,) bandwidths in units of the cube: the mean spread within bags times Scott's factor for the mean bag size."""
@@ -253,16 +255,8 @@ class DensityFeatures(CubeEmbedding):
         )
         return error_bound(self, n_samples, densities, _validate.confidence(confidence))
 
-    @property
-    def _length(self) -> int:
-        return self._projection.length
-
-    @property
-    def _length_description(self) -> tuple[str, str]:
-        return f"{self._projection.functions} functions, {self.basis!r} basis", "marginals=True, smaller n_basis"
-
-    def _fill(self, bags: list[WeightedBag], first: int, last: int, out: Array) -> None:
-        out[:] = self._projection.of(bags[first:last])
+    def _vectors_of(self, bags: list[WeightedBag]) -> Array:
+        return self._projection.of(bags)
 
 
 def column_variances(bag: WeightedBag) -> Array:

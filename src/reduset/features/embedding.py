@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -134,10 +134,18 @@ def _items(bags: BagsLike) -> list[Any]:
     return list(bags.values()) if isinstance(bags, Mapping) else list(bags) if isinstance(bags, list | tuple) else []
 
 
+class VectorLength(NamedTuple):
+    """The length of a vector, the quantity that determines it, and how to reduce it, for error messages."""
+
+    length: int
+    description: str
+    way_out: str
+
+
 def embed(
-    sizes: Sequence[int],
+    bags: Sequence[Any],
+    vectors_of: Callable[[Any], Array],
     length: int,
-    fill: Callable[[int, int, Array], None],
     frequencies: Array | None,
     report: Report | None = None,
     threads: int | None = None,
@@ -146,27 +154,25 @@ def embed(
 
     Parameters
     ----------
-    sizes : (N,) ints
-        Number of points of each bag. The sizes determine the blocks.
+    bags : (N,) sequence
+        The sizes of bags determine the blocks.
+    vectors_of : function of some bags
+        Returns their vectors, (number of bags, length).
     length : int
         Length of a vector.
-    fill : function of (first, last, out)
-        Writes the vectors of these bags to ``out``. This is an array of zeros with the shape (last − first, length).
     frequencies : (length, D/2) or None
         Frequencies of the features. None returns the vectors.
     report : function, optional
     threads : int, optional
         Maximum number of threads.
     """
-    out = np.zeros((len(sizes), length if frequencies is None else 2 * frequencies.shape[1]))
+    out = np.empty((len(bags), length if frequencies is None else 2 * frequencies.shape[1]))
 
     def task(first: int, last: int) -> None:
-        vectors = out[first:last] if frequencies is None else np.zeros((last - first, length))
-        fill(first, last, vectors)
-        if frequencies is not None:
-            out[first:last] = fourier_features(vectors, frequencies)
+        vectors = vectors_of(bags[first:last])
+        out[first:last] = vectors if frequencies is None else fourier_features(vectors, frequencies)
 
-    cuts = bag_blocks(sizes, max(1, min(BAGS_PER_BLOCK, ENTRIES_PER_BLOCK // length)))
+    cuts = bag_blocks([len(bag) for bag in bags], max(1, min(BAGS_PER_BLOCK, ENTRIES_PER_BLOCK // length)))
     with single_threaded_blas():
         run_in_rounds([partial(task, *cut) for cut in cuts], [last for _, last in cuts], report, threads)
     return out
@@ -248,25 +254,15 @@ class Embedding(ClassNamePrefixFeaturesOutMixin, BagTransformer):
     random_state: SeedLike = None
 
     @abstractmethod
-    def _learn(self, bags: list[WeightedBag], counts: list[int], rng: np.random.Generator) -> None:
+    def _learn(self, bags: list[WeightedBag], counts: list[int], rng: np.random.Generator) -> VectorLength:
         """Learn the map from bags to vectors. ``counts`` are the numbers of points that the bags represent."""
 
-    @property
     @abstractmethod
-    def _length(self) -> int:
-        """The length of a vector."""
-
-    @property
-    @abstractmethod
-    def _length_description(self) -> tuple[str, str]:
-        """The quantity that determines the length, and how to reduce it, for error messages."""
-
-    @abstractmethod
-    def _fill(self, bags: list[WeightedBag], first: int, last: int, out: Array) -> None:
-        """Write the vectors of bags ``first`` to ``last`` (excluded), in the coordinates of ``_in_coordinates``, to ``out``."""
+    def _vectors_of(self, bags: list[WeightedBag]) -> Array:
+        """(N, length) vectors of bags in the coordinates of ``_in_coordinates``."""
 
     def _in_coordinates(self, names: list[Any], bags: list[WeightedBag]) -> list[WeightedBag]:
-        """The bags in the coordinates of ``_fill``."""
+        """The bags in the coordinates of ``_vectors_of``."""
         return bags
 
     def fit(self, bags: BagsLike, y: Any = None) -> Self:
@@ -286,7 +282,9 @@ class Embedding(ClassNamePrefixFeaturesOutMixin, BagTransformer):
         for k, item in enumerate(_items(bags)):
             if isinstance(item, Compression):
                 counts[k] = item.n_samples
-        self._learn(weighted, counts, rng)
+        self._length, description, way_out = self._learn(weighted, counts, rng)
+        if self.output == "features":
+            self._require_memory(description, way_out)
         self._draw_features(names, weighted, rng)
         return self
 
@@ -302,7 +300,6 @@ class Embedding(ClassNamePrefixFeaturesOutMixin, BagTransformer):
         self.kernel_width_ = float("nan")
         if self.output == "distance":
             return
-        self._require_memory()
         sample = np.sort(rng.choice(len(bags), min(SAMPLED_BAGS, len(bags)), replace=False))
         vectors = np.empty((0, self._length))
         if isinstance(self.kernel_width, str):  # A numeric width needs no vectors.
@@ -313,10 +310,10 @@ class Embedding(ClassNamePrefixFeaturesOutMixin, BagTransformer):
         with single_threaded_blas():  # The result must not depend on the number of threads.
             self._feature_frequencies = frequencies_of(self._length, self.n_components, self.orthogonal, self.kernel_width_, rng)
 
-    def _require_memory(self) -> None:
+    def _require_memory(self, description: str, way_out: str) -> None:
         """Raise for too many random frequencies before the computation."""
         half = _validate.whole(self.n_components, "n_components", 2) // 2
-        entries, (description, way_out) = self._length * half, self._length_description
+        entries = self._length * half
         if entries > MAX_FREQUENCY_ENTRIES:
             raise ValueError(
                 f"n_components={self.n_components} for vectors of {self._length:,} numbers ({description}) takes "
@@ -325,7 +322,7 @@ class Embedding(ClassNamePrefixFeaturesOutMixin, BagTransformer):
             )
 
     def _vectors(self, bags: list[WeightedBag], frequencies: Array | None, report: Report) -> Array:
-        return embed([len(bag) for bag in bags], self._length, partial(self._fill, bags), frequencies, report, self._threads())
+        return embed(bags, self._vectors_of, self._length, frequencies, report, self._threads())
 
     def transform(self, bags: BagsLike) -> Array:
         """(N, n_components) features. With ``output="distance"``, vectors with Euclidean distances that approximate d."""

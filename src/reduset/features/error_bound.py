@@ -104,16 +104,6 @@ class DensityClass:
     gradient: float
     curvature: float
 
-    @property
-    def log_ratio(self) -> float:
-        """The largest log p(x)/q(x)."""
-        return log(self.upper / self.lower)
-
-    @property
-    def union_mass(self) -> float:
-        """The largest ∫ max(p, q): 2 − ∫ min(p, q)."""
-        return min(2.0 - self.lower, self.upper)
-
     def largest_square(self, distance: str) -> float:
         """The largest d²(p, q). κ is convex and homogeneous, so the maximum is at the values lower and upper."""
         corner = float(kappa(np.array(self.upper), np.array(self.lower), distance))
@@ -361,7 +351,9 @@ def error_bound(features: DensityFeatures, n_samples: Any, densities: DensityCla
         """The change of the kernel for a change of the squared distance."""
         return min(change / (2 * width**2), sqrt(change) / (width * sqrt(e)), 1.0)
 
-    by_frequencies = frequency_error(distance, frequencies, densities.log_ratio) * densities.union_mass
+    log_ratio = log(densities.upper / densities.lower)  # the largest log p(x)/q(x)
+    largest_union = min(2.0 - densities.lower, densities.upper)  # the largest ∫ max(p, q) = 2 − ∫ min(p, q)
+    by_frequencies = frequency_error(distance, frequencies, log_ratio) * largest_union
     bend = 2 * slopes.first**2 + 2 * slopes.value * slopes.second if slopes.second < inf else inf
     by_nodes = d * rule.error(2 * slopes.value * slopes.first, bend)
     largest = densities.largest_square(distance) + by_frequencies + by_nodes

@@ -15,7 +15,7 @@ import numpy as np
 from reduset import _validate
 from reduset._types import Array
 from reduset._validate import seeded
-from reduset.features.embedding import CubeEmbedding
+from reduset.features.embedding import CubeEmbedding, VectorLength
 from reduset.features.homogeneous_distances import DISTANCES, MAX_OPTIMAL_FREQUENCIES, feature_map, optimal_frequencies
 from reduset.features.merging import WeightedBag
 
@@ -75,13 +75,14 @@ class HistogramFeatures(CubeEmbedding):
 
     n_bins: int = 10
 
-    def _learn(self, bags: list[WeightedBag], counts: list[int], rng: np.random.Generator) -> None:
+    def _learn(self, bags: list[WeightedBag], counts: list[int], rng: np.random.Generator) -> VectorLength:
         distance = _validate.one_of(self.distance, "distance", DISTANCES)
         count = _validate.whole(self.n_frequencies, "n_frequencies", 1, MAX_OPTIMAL_FREQUENCIES)
         self.frequencies_ = None if distance == "l2" else optimal_frequencies(distance, count)
         self.n_bins_ = self._total_bins()
         self._functions = feature_map(np.zeros(1), self.distance, self.frequencies_).shape[1]
         self._learn_cube(bags)
+        return VectorLength(self._functions * self.n_bins_, f"{self.n_bins_:,} bins", "marginals=True, smaller n_bins")
 
     def _total_bins(self) -> int:
         per_axis, d = _validate.whole(self.n_bins, "n_bins", 1), self.n_features_in_
@@ -94,20 +95,13 @@ class HistogramFeatures(CubeEmbedding):
             )
         return count
 
-    @property
-    def _length(self) -> int:
-        return self._functions * self.n_bins_
-
-    @property
-    def _length_description(self) -> tuple[str, str]:
-        return f"{self.n_bins_:,} bins", "marginals=True, smaller n_bins"
-
-    def _fill(self, bags: list[WeightedBag], first: int, last: int, out: Array) -> None:
-        for k in range(first, last):
-            proportions = histogram(bags[k], self.n_bins, self.marginals)
+    def _vectors_of(self, bags: list[WeightedBag]) -> Array:
+        vectors = np.zeros((len(bags), self.n_bins_, self._functions))
+        for bag, vector in zip(bags, vectors, strict=True):
+            proportions = histogram(bag, self.n_bins, self.marginals)
             occupied = np.flatnonzero(proportions)  # The feature map of an empty bin is 0.
-            features = feature_map(proportions[occupied], self.distance, self.frequencies_)
-            out[k - first].reshape(self.n_bins_, self._functions)[occupied] = features
+            vector[occupied] = feature_map(proportions[occupied], self.distance, self.frequencies_)
+        return vectors.reshape(len(bags), -1)
 
 
 def histogram(bag: WeightedBag, n_bins: int, marginals: bool) -> Array:

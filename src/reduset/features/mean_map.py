@@ -18,7 +18,7 @@ from reduset._engine import Frame, fourier_sums, single_threaded_blas
 from reduset._types import Array, BandwidthLike
 from reduset._validate import seeded
 from reduset.cohort import pool
-from reduset.features.embedding import Embedding, even_count, unit_frequencies
+from reduset.features.embedding import Embedding, VectorLength, even_count, unit_frequencies
 from reduset.features.merging import WeightedBag
 from reduset.kernels import Gaussian
 
@@ -69,7 +69,7 @@ class MeanMapFeatures(Embedding):
     n_point_components: int = field(default=1000, kw_only=False)
     bandwidth: BandwidthLike = "median"
 
-    def _learn(self, bags: list[WeightedBag], counts: list[int], rng: np.random.Generator) -> None:
+    def _learn(self, bags: list[WeightedBag], counts: list[int], rng: np.random.Generator) -> VectorLength:
         kernel = Gaussian(self.bandwidth)
         count = even_count(self.n_point_components, "n_point_components")
         pooled = pool([bag.points for bag in bags], Gaussian(1.0), rng)
@@ -78,18 +78,10 @@ class MeanMapFeatures(Embedding):
         orthogonal = _validate.flag(self.orthogonal, "orthogonal")
         with single_threaded_blas():  # Threads would slow down many small factorisations.
             self._point_frequencies = np.ascontiguousarray(unit_frequencies(self.n_features_in_, count // 2, orthogonal, rng).T)
+        return VectorLength(count, f"{count} random features of points", "smaller n_point_components")
 
-    @property
-    def _length(self) -> int:
-        return 2 * len(self._point_frequencies)
-
-    @property
-    def _length_description(self) -> tuple[str, str]:
-        return f"{self._length} random features of points", "smaller n_point_components"
-
-    def _fill(self, bags: list[WeightedBag], first: int, last: int, out: Array) -> None:
-        for k in range(first, last):
-            out[k - first] = mean_feature(bags[k], self._frame, self._point_frequencies)
+    def _vectors_of(self, bags: list[WeightedBag]) -> Array:
+        return np.stack([mean_feature(bag, self._frame, self._point_frequencies) for bag in bags])
 
 
 def mean_feature(bag: WeightedBag, frame: Frame, frequencies: Array) -> Array:

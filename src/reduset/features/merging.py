@@ -13,17 +13,18 @@ of single precision is below the error of the cells.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 
 from reduset._types import Array, Floats, Precision
+from reduset.density import merge_rows
 from reduset.kernels import Gaussian
 from reduset.mean import KernelMean
 
 SIDE, SIDE_DIVISOR, ROUNDS = 1.4, 1.4, 3
 MIN_POINTS_PER_CELL = 3  # On average. With fewer points, merging saves too little time.
 TEST_POINTS = 64
-MAX_CELLS = 2.0**62  # An int64 can number these cells. A finer grid would merge no points.
 
 
 @dataclass(frozen=True)
@@ -46,18 +47,9 @@ class WeightedBag:
     def __len__(self) -> int:
         return len(self.points)
 
-    @property
-    def is_positive(self) -> bool:
-        """Whether no weight is negative."""
-        return self.weights is None or bool(self.weights.min() >= 0)
-
     def kernel_bandwidth(self, bandwidth: Array) -> Array:
         """(d,) bandwidth of the kernels, including the spread."""
         return bandwidth if self.spread is None else np.sqrt(bandwidth**2 + self.spread)
-
-    def select_columns(self, columns: slice) -> WeightedBag:
-        """The bag restricted to these columns."""
-        return WeightedBag(self.points[:, columns], self.weights, None if self.spread is None else self.spread[columns])
 
 
 def merge_points(bag: WeightedBag, bandwidth: Array, tol: float) -> WeightedBag:
@@ -90,20 +82,11 @@ def density_at(bag: WeightedBag, bandwidth: Array, points: Floats, precision: Pr
 
 def _cells(bag: WeightedBag, sides: Array) -> WeightedBag:
     """One point per cell, at the mean of its points. Points of weight 0 are omitted."""
-    points, weights = bag.points, bag.weights
-    if weights is not None and weights.min() == 0:
-        points, weights = points[weights > 0], weights[weights > 0]
-    counts = np.floor(1.0 / sides) + 1
-    if np.prod(counts) > MAX_CELLS:
-        return bag
-    key = np.ravel_multi_index(np.minimum(points * (1 / sides), counts - 1).astype(np.int64).T, counts.astype(np.int64))
-    _, cell = np.unique(key, return_inverse=True)
-    masses: Array = np.bincount(cell, weights).astype(np.float64)
-    means = np.stack([np.bincount(cell, x if weights is None else weights * x) for x in points.T], axis=1) / masses[:, None]
+    weights = np.full(len(bag), 1 / len(bag)) if bag.weights is None else bag.weights
+    kernel = Gaussian(1.0, scales=sides)
+    merged = cast(KernelMean, merge_rows(KernelMean(bag.points, weights, kernel), kernel, 1.0))
     # Σ w (x − mean)² is computed as Σ w x² − Σ m mean². Cancellation is mild: coordinates lie in [0, 1], and cells are not
     # much finer than 1/1000.
-    squares = np.einsum("ij,ij->j", points, points) if weights is None else np.einsum("i,ij,ij->j", weights, points, points)
-    spread = np.maximum(squares - masses @ means**2, 0.0)
-    if weights is None:
-        masses, spread = masses / len(points), spread / len(points)
-    return WeightedBag(means, masses, spread if bag.spread is None else spread + bag.spread)
+    squares = np.einsum("i,ij,ij->j", weights, bag.points, bag.points)
+    spread = np.maximum(squares - merged.weights @ merged.atoms**2, 0.0)
+    return WeightedBag(merged.atoms, merged.weights, spread if bag.spread is None else spread + bag.spread)

@@ -312,8 +312,9 @@ class Projection:
         return out
 
     def _density(self, bag: WeightedBag, view: DensityView) -> Array:
-        bag = bag.select_columns(view.columns)
-        if self.tol is not None and len(bag.points) >= MIN_MERGED_POINTS and bag.is_positive and isinstance(view.nodes, Scattered):
+        bag = WeightedBag(bag.points[:, view.columns], bag.weights)
+        is_positive = bag.weights is None or bag.weights.min() >= 0
+        if self.tol is not None and len(bag) >= MIN_MERGED_POINTS and is_positive and isinstance(view.nodes, Scattered):
             bag = merge_points(bag, view.bandwidth, self.tol)
             # The default precision would repeat small densities in double precision. In many dimensions, this would be most nodes.
             return view.nodes.density(bag.points, bag.weights, bag.kernel_bandwidth(view.bandwidth), "single")

@@ -1,6 +1,6 @@
 """Modes and clusters: mean shift on weighted atoms, segmentation of images, and distances between clusterings.
 
-May import: simplification, compression and the packages below them.
+May import: density, simplification, compression and the packages below them.
 """
 
 from reduset.modes.clustering_metrics import clustering_distance, discrepancy_index

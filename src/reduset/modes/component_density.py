@@ -15,17 +15,17 @@ preserve the modes, and much larger groups merge modes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reduset import _validate
-from reduset._engine import Frame, in_blocks, over_blocks
+from reduset._engine import Frame, add, in_blocks, over_blocks
 from reduset._messages import quietly
 from reduset._types import Array, Floats, Labels
 from reduset.certificate import Certificate
+from reduset.density import merge_rows
 from reduset.kernels import Gaussian, exponential
 from reduset.mean import KernelMean
 from reduset.mixture import Mixture
@@ -70,61 +70,15 @@ def binned(mean: KernelMean, width: float, side: float) -> tuple[KernelMean, flo
     side : float
         Side of the cells, in bandwidths.
     """
+    merged = cast(KernelMean, merge_rows(mean, Gaussian(width), side))
     frame = Frame.around(mean.atoms, 1 / width)
-    found = _cells_of(mean.atoms, mean.weights, frame, side)
-    bound = float(np.sqrt(3) / 4 * found.scatters.sum())
-    return KernelMean(found.firsts + width * found.shifts, found.totals, mean.kernel), bound
+    scatter = _sum_of_squares(mean.atoms, mean.weights, frame) - _sum_of_squares(merged.atoms, merged.weights, frame)
+    return merged, float(np.sqrt(3) / 4 * max(scatter, 0.0))
 
 
-@dataclass(frozen=True)
-class _OccupiedCells:
-    """The points of each occupied cell. Coordinates relative to a point of the cell keep all digits in sums.
-
-    Attributes
-    ----------
-    keys : (k,)
-    firsts, origins : (k, d)
-        The first point, in the units of the data and in bandwidths.
-    totals : (k,)
-        Sums of weights.
-    shifts : (k, d)
-        The mean relative to the first point.
-    scatters : (k,)
-        Weighted sums of squared distances to the mean.
-    """
-
-    keys: NDArray[np.uint64]
-    firsts: Array
-    origins: Array
-    totals: Array
-    shifts: Array
-    scatters: Array
-
-
-def _joined_cells(one: _OccupiedCells, other: _OccupiedCells) -> _OccupiedCells:
-    keys, first, cell = np.unique(np.concatenate([one.keys, other.keys]), return_index=True, return_inverse=True)
-    firsts, origins, totals, shifts, scatters = (
-        np.concatenate([getattr(one, name), getattr(other, name)]) for name in ("firsts", "origins", "totals", "shifts", "scatters")
-    )
-    joined = _grouped(cell, totals, origins - origins[first][cell] + shifts)
-    return _OccupiedCells(keys, firsts[first], origins[first], joined[0], joined[1], joined[2] + np.bincount(cell, scatters))
-
-
-@over_blocks(_joined_cells)
-def _cells_of(points: Floats, weights: Array, frame: Frame, side: float) -> _OccupiedCells:
-    rows = np.flatnonzero(weights)
-    z = frame.apply(points[rows])
-    keys, first, cell = np.unique(_cell_keys(np.floor(z / side)), return_index=True, return_inverse=True)
-    firsts, origins = np.asarray(points[rows[first]], np.float64), z[first]
-    return _OccupiedCells(keys, firsts, origins, *_grouped(cell, weights[rows], z - origins[cell]))
-
-
-def _grouped(group: Labels, weights: Array, points: Array) -> tuple[Array, Array, Array]:
-    """The weight, the mean, and the sum of squared distances to it, of the points of each group."""
-    totals = np.bincount(group, weights).astype(np.float64)
-    means = np.stack([np.bincount(group, weights * column) for column in points.T], axis=1) / totals[:, None]
-    scatters = np.bincount(group, weights * np.square(points - means[group]).sum(axis=1)).astype(np.float64)
-    return totals, means, scatters
+@over_blocks(add)
+def _sum_of_squares(points: Floats, weights: Array, frame: Frame) -> float:
+    return float(weights @ np.square(frame.apply(points)).sum(axis=1))
 
 
 def binned_if_large(full: KernelMean, width: float, side: float = CELL_SIDE) -> tuple[KernelMean, float]:

@@ -277,14 +277,10 @@ def mean_shift(
     """
     surface = as_ascent(density)
     if isinstance(starts, BlockRows):
-        ascend = partial(_block_ascent, surface, max_steps, merge_distance, min_step)
+        ascend = partial(_ascend, surface, max_steps, merge_distance, min_step, None)
         return _of_blocks(surface, starts, ascend, merge_distance, report)
     with device_of(starts):
-        return _ascend(surface, starts, max_steps, merge_distance, min_step, report)
-
-
-def _block_ascent(surface: AscentDensity, max_steps: int, merge_distance: float, min_step: float, starts: Floats) -> Ascent:
-    return _ascend(surface, starts, max_steps, merge_distance, min_step, None)
+        return _ascend(surface, max_steps, merge_distance, min_step, report, starts)
 
 
 def _of_blocks(
@@ -309,7 +305,7 @@ def _of_blocks(
 
 
 def _ascend(
-    surface: AscentDensity, starts: Floats, max_steps: int, merge_distance: float, min_step: float, report: Report | None
+    surface: AscentDensity, max_steps: int, merge_distance: float, min_step: float, report: Report | None, starts: Floats
 ) -> Ascent:
     points = starts.values.astype(np.float64) if isinstance(starts, DevicePoints) else np.array(starts, np.float64)
     leader = array_module(points).arange(len(points))  # The point that each point follows: itself, or a point close to it.

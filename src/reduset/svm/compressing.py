@@ -288,31 +288,19 @@ def _start(full: GaussianExpansion, parts: Labels, size: int, method: str, rng: 
     centres, widths, weights = [], [], []
     for part, count in enumerate(allocate(masses, counts, size)):
         rows = used[labels == part]
-        components, groups = _grouped(full.centres[rows], magnitudes[rows], float(full.widths[0]), int(count), method, rng)
+        mixture = Mixture(magnitudes[rows], full.centres[rows], np.broadcast_to(float(full.widths[0]) ** 2, len(rows)))
+        options: dict[str, Any] = {"covariance": "spherical", "refit": False, "polish": False, "density": False, "rng": rng}
+        grouped = simplify(mixture, int(count), method=method if method in ("kl", "zhang") else "l2", **options)
+        components, groups = grouped.mixture, grouped.groups
         widths_of_part = np.sqrt(components.covariances)
         # weights of Gaussians with height 1 instead of densities
         heights = components.weights * np.exp(full.dimension * np.log(full.widths[0] / widths_of_part))
         centres.append(components.means)
         widths.append(np.full_like(widths_of_part, full.widths[0]) if method == "refine" else widths_of_part)
-        weights.append(_split(heights, magnitudes[rows], full.weights[rows], groups))
+        # the heights are for the magnitudes |α|; they are split in proportion to the weights of each function in a group
+        weights_of_groups = np.stack([np.bincount(groups, column) for column in full.weights[rows].T], axis=1)
+        weights.append(heights[:, None] * weights_of_groups / np.bincount(groups, magnitudes[rows])[:, None])
     return GaussianExpansion(np.concatenate(centres), np.concatenate(widths), np.concatenate(weights), full.intercepts)
-
-
-def _grouped(
-    points: Array, weights: Array, width: float, size: int, method: str, rng: np.random.Generator
-) -> tuple[Mixture, Labels]:
-    """Spherical components for the Gaussians of one part, without a refit, and the group of each Gaussian."""
-    mixture = Mixture(weights, points, np.broadcast_to(width**2, len(points)))
-    rule = method if method in ("kl", "zhang") else "l2"
-    simplification = simplify(mixture, size, method=rule, covariance="spherical", refit=False, polish=False, density=False, rng=rng)
-    return simplification.mixture, simplification.groups
-
-
-def _split(heights: Array, magnitudes: Array, weights: Array, labels: Labels) -> Array:
-    """(m, p) weights: the heights for the magnitudes |α|, split in proportion to the weights of each function in a group."""
-    masses = np.bincount(labels, magnitudes)
-    weights_of_groups = np.stack([np.bincount(labels, column) for column in weights.T], axis=1)
-    return heights[:, None] * weights_of_groups / masses[:, None]
 
 
 def target_of(full: GaussianExpansion, rows: Array | None, rng: np.random.Generator) -> ExpansionTarget:

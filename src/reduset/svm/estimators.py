@@ -21,8 +21,7 @@ from reduset._validate import naming_columns
 from reduset.svm import onnx_graph
 from reduset.svm.expansion import GaussianExpansion
 from reduset.svm.loss import SvmLoss
-from reduset.svm.machines import DecisionRule
-from reduset.svm.one_vs_one import OneVsOne
+from reduset.svm.machines import DecisionRule, OneVsOne
 
 f = _archive.fields
 

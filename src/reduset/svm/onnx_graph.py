@@ -15,7 +15,7 @@ import numpy as np
 from reduset import _archive
 from reduset._types import Array
 from reduset.svm.expansion import GaussianExpansion
-from reduset.svm.one_vs_one import OneVsOne
+from reduset.svm.machines import OneVsOne
 
 OPSET, IR = 17, 8  # of 2022, so that older runtimes read the graph
 INT64, STRING = 7, 8  # types of ONNX
