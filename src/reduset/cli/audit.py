@@ -38,17 +38,16 @@ class AuditCommand(o.Threaded, o.Writing):
 
         _validate.one_of(self.metric, "--metric", METRICS)
         written = targets.check_all((self.output, targets.rows(), [self.data, self.keep]))
-        with messages.progress(self.silent) as shown:
-            found = audit(
-                self.data,
-                rows_of(self.keep, "KEEP"),
-                self.radius,
-                metric=self.metric,
-                compare=self.compare,
-                column=self.column,
-                rng=self.seed,
-                progress=shown,
-            )
+        found = audit(
+            self.data,
+            rows_of(self.keep, "KEEP"),
+            self.radius,
+            metric=self.metric,
+            compare=self.compare,
+            column=self.column,
+            rng=self.seed,
+            progress=self.shows_progress,
+        )
         with _archive.together():
             nearest = found.kept[found.assignments]
             targets.write_columns(self.output, {ROW: np.arange(len(nearest)), "assignment": nearest, "distance": found.distances})

@@ -58,17 +58,16 @@ class CoverCommand(o.Threaded, o.Writing):
         inputs = [self.data, *([] if self.start is None else [self.start])]
         written = targets.check_all((self.output, targets.rows(), inputs), (self.assignments, targets.rows(), inputs))
         start = None if self.start is None else rows_of(self.start, "--start")
-        with messages.progress(self.silent) as shown:
-            chosen = cover(
-                self.data,
-                self.size,
-                radius=self.radius,
-                metric=self.metric,
-                keep=self._priorities(),
-                start=start,
-                column=self.column,
-                progress=shown,
-            )
+        chosen = cover(
+            self.data,
+            self.size,
+            radius=self.radius,
+            metric=self.metric,
+            keep=self._priorities(),
+            start=start,
+            column=self.column,
+            progress=self.shows_progress,
+        )
         kept, counts = np.concatenate([chosen.start, chosen.indices]), chosen.counts[len(chosen.start) :]
         distances = np.where(np.isinf(chosen.distances), np.nan, chosen.distances)  # the first row has no distance
         with _archive.together():

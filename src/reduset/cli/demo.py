@@ -65,11 +65,10 @@ class DemoCommand(o.Writing):
         about = messages.origin(["the photograph china.jpg of scikit-learn"], [])
         photograph, pixels, model, page, segments_image, segments_page = written = [self.folder / name for name in FILES]
         size = min(SIZE, len(X) // 20)
-        with messages.progress(self.silent) as shown:
-            rows = sketch(io.Table(X, COLUMNS, in_one_unit=True), size, rng=0, progress=shown)
-            compress(X[::20], size=32, tol=0.5, rng=0)  # so that the time printed below has no compilation
-            small = compress(X, size=size, tol=TOL, rng=0, progress=shown)
-            segments = segment(image, 0.1, random_state=0, min_size=50, progress=shown)
+        rows = sketch(io.Table(X, COLUMNS, in_one_unit=True), size, rng=0, progress=self.shows_progress)
+        compress(X[::20], size=32, tol=0.5, rng=0)  # so that the time printed below has no compilation
+        small = compress(X, size=size, tol=TOL, rng=0, progress=self.shows_progress)
+        segments = segment(image, 0.1, random_state=0, min_size=50, progress=self.shows_progress)
         made = Model.of(KernelMean.from_samples(X, small.mean.kernel), small, COLUMNS, about)
         with _archive.together():
             io.write_image(photograph, image)
