@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 from reduset.cli import messages
 from reduset.cli import options as o
@@ -77,10 +76,6 @@ class DemoCommand(o.Writing):
             write_compression(page, made)
             io.write_image(segments_image, segments.image)
             write_segmentation(segments_page, image, segments, about=about)
-        results: dict[str, Any] = {
-            "sketch": rows.describe().facts(),
-            "compression": small.describe().facts(),
-            "segments": segments.count,
-        }
         text = f"{rows}\n\n{small}\n\n{segments}\n\nOpen {page} and {segments_page} in a browser."
-        messages.answer(self, text, written=written, segments=segments.count, **results)
+        facts = {"sketch": rows.describe().facts(), "compression": small.describe().facts()}
+        messages.answer(self, text, [], written, **facts, segments=segments.count)
