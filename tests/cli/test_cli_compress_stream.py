@@ -406,9 +406,7 @@ def test_a_damaged_or_foreign_checkpoint_is_refused_in_one_line_and_kept(how, in
 
 
 @pytest.mark.slow
-def test_progress_counts_rows_and_says_how_many_in_a_second(unbroken):
+def test_progress_counts_rows(unbroken):
     _, code, shown = unbroken
     assert code == 0
-    assert f"/{LONG:,} rows, " in shown
-    assert "a second" in shown
-    assert "left" in shown
+    assert f"{LONG:,}/{LONG:,} " in shown

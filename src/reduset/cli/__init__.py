@@ -21,9 +21,9 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         from reduset.cli import entry
     except ModuleNotFoundError as error:
-        if error.name not in ("typer", "rich"):
+        if error.name != "typer":
             raise
-        print("reduset: error: the command needs typer and rich: pip install 'reduset[command]'", file=sys.stderr)
+        print("reduset: error: the command needs typer, which is not installed: pip install 'reduset[command]'", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(130)

@@ -42,18 +42,17 @@ class AuditCommand(o.Threaded, o.Writing):
         written = targets.check_all(
             (self.output, targets.rows(), [self.data, self.keep]), (self.report, targets.HTML, [self.data, self.keep])
         )
-        with messages.progress(self.silent) as shown:
-            found = audit(
-                self.data,
-                rows_of(self.keep, "KEEP"),
-                self.radius,
-                metric=self.metric,
-                compare=self.compare,
-                column=self.column,
-                max_memory=self.max_memory,
-                rng=self.seed,
-                progress=shown,
-            )
+        found = audit(
+            self.data,
+            rows_of(self.keep, "KEEP"),
+            self.radius,
+            metric=self.metric,
+            compare=self.compare,
+            column=self.column,
+            max_memory=self.max_memory,
+            rng=self.seed,
+            progress=self.shows_progress,
+        )
         with _archive.together():
             nearest = found.kept[found.assignments]
             targets.write_columns(self.output, {ROW: np.arange(len(nearest)), "assignment": nearest, "distance": found.distances})

@@ -11,7 +11,6 @@ from reduset.cli import options as o
 from reduset.cli.app import command
 
 if TYPE_CHECKING:
-    from reduset._types import ProgressLike
     from reduset.cohort import CohortMap
     from reduset.io import Table
 
@@ -62,8 +61,7 @@ class CohortCommand(o.Reading, o.Seeded, o.Writing):
         first = next(iter(tables.values()))
         columns, values = first.columns, first.values
         labels = None if self.groups is None else _groups(self.groups, list(tables))
-        with messages.progress(self.silent) as shown:
-            cohort = self._map(tables, shown)
+        cohort = self._map(tables)
         kernel, names = cohort.kernel_, [str(name) for name in cohort.names_]
         is_isotropic = getattr(kernel, "is_isotropic", True)
         notes = [*messages.notes_of(tables), *(messages.dominated_columns(values, columns) if is_isotropic else [])]
@@ -83,7 +81,7 @@ class CohortCommand(o.Reading, o.Seeded, o.Writing):
         )
         messages.answer(self, messages.with_scales(result, kernel, columns), notes, written)
 
-    def _map(self, tables: dict[str, Table], shown: ProgressLike) -> CohortMap:
+    def _map(self, tables: dict[str, Table]) -> CohortMap:
         """The map of all samples, with one kernel."""
         import numpy as np
 
@@ -104,7 +102,7 @@ class CohortCommand(o.Reading, o.Seeded, o.Writing):
             n_components=max(1, min(2, len(tables) - 1)),  # two samples lie on a line
             kernel=kernel,
             random_state=self.seed,
-            progress=shown,
+            progress=self.shows_progress,
         )
         return cohort.fit({name: table.values for name, table in tables.items()})
 

@@ -174,7 +174,7 @@ def _compressed(request: CompressCommand, table: Table) -> Compression:
     goals = request.given("size", "tol", "plateau")
     if not goals and not (request.searches and request.max_size is None):
         goals = {"tol": TOL if request.searches else DEFAULT_TOL}
-    with messages.progress(request.silent) as shown, quietly():
+    with quietly():
         return compress(
             table.values,
             kernel=o.kernel_of(request.kernel, o.number_or_rule(request.bandwidth), covariance, scales),
@@ -183,7 +183,7 @@ def _compressed(request: CompressCommand, table: Table) -> Compression:
             groups=table.groups,
             weights=request.weighting,
             rng=request.seed,
-            progress=shown,
+            progress=request.shows_progress,
         )
 
 

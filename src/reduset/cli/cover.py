@@ -63,19 +63,18 @@ class CoverCommand(o.Threaded, o.Writing):
         if self.checkpoint is not None:
             targets.check_location(self.checkpoint, [*inputs, *written])
         start = None if self.start is None else rows_of(self.start, "--start")
-        with messages.progress(self.silent) as shown:
-            chosen = cover(
-                self.data,
-                self.size,
-                radius=self.radius,
-                metric=self.metric,
-                keep=self._priorities(),
-                start=start,
-                column=self.column,
-                max_memory=self.max_memory,
-                checkpoint=self.checkpoint,
-                progress=shown,
-            )
+        chosen = cover(
+            self.data,
+            self.size,
+            radius=self.radius,
+            metric=self.metric,
+            keep=self._priorities(),
+            start=start,
+            column=self.column,
+            max_memory=self.max_memory,
+            checkpoint=self.checkpoint,
+            progress=self.shows_progress,
+        )
         kept, counts = np.concatenate([chosen.start, chosen.indices]), chosen.counts[len(chosen.start) :]
         distances = np.where(np.isinf(chosen.distances), np.nan, chosen.distances)  # the first row has no distance
         with _archive.together():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 from reduset.cli import messages
 from reduset.cli import options as o
@@ -65,11 +64,10 @@ class DemoCommand(o.Writing):
         about = messages.origin(["the photograph china.jpg of scikit-learn"], [])
         photograph, pixels, model, page, segments_image, segments_page = written = [self.folder / name for name in FILES]
         size = min(SIZE, len(X) // 20)
-        with messages.progress(self.silent) as shown:
-            rows = sketch(io.Table(X, COLUMNS, in_one_unit=True), size, rng=0, progress=shown)
-            compress(X[::20], size=32, tol=0.5, rng=0)  # so that the time printed below has no compilation
-            small = compress(X, size=size, tol=TOL, rng=0, progress=shown)
-            segments = segment(image, 0.1, random_state=0, min_size=50, progress=shown)
+        rows = sketch(io.Table(X, COLUMNS, in_one_unit=True), size, rng=0, progress=self.shows_progress)
+        compress(X[::20], size=32, tol=0.5, rng=0)  # so that the time printed below has no compilation
+        small = compress(X, size=size, tol=TOL, rng=0, progress=self.shows_progress)
+        segments = segment(image, 0.1, random_state=0, min_size=50, progress=self.shows_progress)
         made = Model.of(KernelMean.from_samples(X, small.mean.kernel), small, COLUMNS, about)
         with _archive.together():
             io.write_image(photograph, image)
@@ -78,10 +76,6 @@ class DemoCommand(o.Writing):
             write_compression(page, made)
             io.write_image(segments_image, segments.image)
             write_segmentation(segments_page, image, segments, about=about)
-        results: dict[str, Any] = {
-            "sketch": rows.describe().facts(),
-            "compression": small.describe().facts(),
-            "segments": segments.count,
-        }
         text = f"{rows}\n\n{small}\n\n{segments}\n\nOpen {page} and {segments_page} in a browser."
-        messages.answer(self, text, written=written, segments=segments.count, **results)
+        facts = {"sketch": rows.describe().facts(), "compression": small.describe().facts()}
+        messages.answer(self, text, [], written, **facts, segments=segments.count)

@@ -76,18 +76,13 @@ class DriftCommand(Referring):
             _validate.one_of(name, "--statistic", STATISTICS)
         inputs = [self.reference, *self.today]
         written = targets.check_all((self.output, targets.MODEL, inputs), (self.report, targets.HTML, inputs))
-        with messages.progress(self.silent) as shown:
-            stage = (lambda name: shown(name, 0, None)) if callable(shown) else (lambda name: None)
-            stage("reference")
-            known = reference_of(self, self.alpha, self.no_rows)
-            if known.kept and self.output is not None:
-                raise ValueError(f"{self.reference} is a reference that was kept already; omit -o {self.output}")
-            stage("reading")
-            table = io.read(self.today, **known.reading_of(self.today))
-            stage("testing")
-            if self.statistic:
-                known.test.set_params(statistics=list(self.statistic))
-            result = known.test.test(known.rows(table), sample_weight=table.weights)
+        known = reference_of(self, self.alpha, self.no_rows)
+        if known.kept and self.output is not None:
+            raise ValueError(f"{self.reference} is a reference that was kept already; omit -o {self.output}")
+        table = io.read(self.today, **known.reading_of(self.today))
+        if self.statistic:
+            known.test.set_params(statistics=list(self.statistic))
+        result = known.test.test(known.rows(table), sample_weight=table.weights)
         notes = [*(f"{self.reference}: {text}" for text in known.notes if text not in table.notes), *table.notes]
         with _archive.together():
             if self.output is not None:

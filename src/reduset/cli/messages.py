@@ -8,8 +8,7 @@ import platform
 import re
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +19,6 @@ from reduset.cli.options import Answering
 if TYPE_CHECKING:
     from reduset.io import Table
 
-NARROW = 60  # columns of a terminal
 LISTED_UNITS = 4  # columns with a printed scale
 WAYS_OUT = {  # Python in messages of the library, and the equivalent options
     "use sketch(data, size)": "use reduset sketch",
@@ -33,51 +31,6 @@ WAYS_OUT = {  # Python in messages of the library, and the equivalent options
     "compensate=False": "--no-compensate",
     "keep_going=True": "--keep-going",
 }
-
-ShowProgress = Callable[[str, int, int | None], None]
-
-
-@contextmanager
-def progress(quiet: bool = False, noun: str | None = None) -> Iterator[ShowProgress | bool]:
-    """A function of (stage, done, total) that draws bars on the terminal's error stream; False without a terminal.
-
-    The total may be None if it is unknown. With ``noun``, the speed is printed. A bar shows the compilation of a first use.
-    """
-    if quiet or not sys.stderr.isatty():
-        yield False
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
-    from reduset._engine import report_compilation
-
-    console = Console(stderr=True)
-    parts: list[ProgressColumn] = [
-        TextColumn("{task.description:<14}"),
-        BarColumn(),
-        TextColumn("{task.fields[count]}"),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-    ]
-    if console.width < NARROW:  # only the remaining time
-        parts = [parts[0], *parts[4:]]
-    bars = Progress(*parts, console=console, transient=True)
-    tasks: dict[str, Any] = {}
-
-    def report(stage: str, done: int, total: int | None) -> None:
-        total = None if total is None else max(total, 1)
-        if stage not in tasks:
-            tasks[stage] = bars.add_task(stage, total=total, count="")
-        count = f"{done:,}" + ("" if total is None else f"/{total:,}")
-        speed = bars.tasks[tasks[stage]].speed
-        if noun is not None and speed:
-            count += f" {noun}, {speed:,.0f} a second"
-        bars.update(tasks[stage], completed=done, total=total, count=count)
-
-    compiling = bars.add_task("compiling", total=None, count="first use only", visible=False)
-    with bars, report_compilation(lambda begins: bars.update(compiling, visible=begins, refresh=begins)):
-        yield report
 
 
 def as_options(text: str) -> str:

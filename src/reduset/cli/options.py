@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -62,6 +63,11 @@ class Answering:
     def silent(self) -> bool:
         """Whether nothing is printed before the end."""
         return self.json or self.quiet
+
+    @property
+    def shows_progress(self) -> bool:
+        """Whether the library shows its progress on the terminal."""
+        return not self.silent and sys.stderr.isatty()
 
     def given(self, *names: str) -> dict[str, Any]:
         """Those of some options that have a value, by name."""

@@ -42,8 +42,7 @@ class SegmentCommand(o.Seeded, o.Writing):
         written = targets.check_all((self.output, targets.IMAGE, [self.image]), (self.report, targets.HTML, []))
         image = io.read_image(self.image)
         options = self.given("spatial", "min_size", "size", "tol")
-        with messages.progress(self.silent) as shown:
-            segments = segment(image, o.number_or_rule(self.bandwidth), random_state=self.seed, progress=shown, **options)
+        segments = segment(image, o.number_or_rule(self.bandwidth), random_state=self.seed, progress=self.shows_progress, **options)
         with _archive.together():
             io.write_image(self.output, segments.image)
             if self.report is not None:

@@ -117,7 +117,7 @@ class SketchCommand(o.ChannelReading, o.Seeded, o.Writing):
         """The arguments of `sketch` for n rows."""
         size = min(SIZE, n) if self.size is None else self.size
         size = size if self.fraction is None else max(1, round(self.fraction * n))
-        return self.given("tol", "quotas", "coverage") | {"size": size, "rng": self.seed}
+        return self.given("tol", "quotas", "coverage") | {"size": size, "rng": self.seed, "progress": self.shows_progress}
 
     def _cells(self) -> None:
         """Cells of an .h5ad with all their annotations."""
@@ -127,8 +127,7 @@ class SketchCommand(o.ChannelReading, o.Seeded, o.Writing):
         from reduset.anndata import opened, sketch, write_annotated
 
         with opened(str(self.data[0])) as adata:
-            with messages.progress(self.silent) as shown:
-                sketch(adata, use_rep=self.rep, sample_key=self.sample_key, progress=shown, **self._arguments(adata.n_obs))
+            sketch(adata, use_rep=self.rep, sample_key=self.sample_key, **self._arguments(adata.n_obs))
             facts = dict(adata.uns[KEY])
             small = adata[np.asarray(adata.obs[KEY])].to_memory()
             named = {"cell": np.asarray(adata.obs_names, object), "assignment": np.asarray(adata.obs[f"{KEY}_assignment"])}
@@ -155,16 +154,14 @@ class SketchCommand(o.ChannelReading, o.Seeded, o.Writing):
         work = Work(*BYTES, "the rows, and the work on them,", "choose fewer --columns")
         table = read_for(work, self.data, group_column=self.sample_key, **reading)
         scales = None if self.rep is not None and self.scales is None else o.scales_of(self.scales, False, table.in_one_unit)
-        with messages.progress(self.silent) as shown:
-            small = sketch(
-                table.values,
-                kernel=o.kernel_of("gaussian", None, None, scales),
-                sample_weight=table.weights,
-                groups=table.groups,
-                calibrate=self.calibrate,
-                progress=shown,
-                **self._arguments(len(table)),
-            )
+        small = sketch(
+            table.values,
+            kernel=o.kernel_of("gaussian", None, None, scales),
+            sample_weight=table.weights,
+            groups=table.groups,
+            calibrate=self.calibrate,
+            **self._arguments(len(table)),
+        )
         titles = dict(zip(small.kept.names, table.columns, strict=True))
         exceptions = tuple((titles[column], statistic) for column, statistic in small.exceptions)
         small = replace(small, columns=small.columns.renamed(table.columns), exceptions=exceptions)

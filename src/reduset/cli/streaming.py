@@ -35,6 +35,7 @@ def compressed(request: CompressCommand) -> tuple[Compression, KernelMean, Batch
     """The compression of a stream, a sample of its rows, the batches that were read, notes, and the checkpoint."""
     from reduset import io
     from reduset._messages import quietly
+    from reduset._progress import Progress
 
     _check(request)
     files = io.files_of(request.data)
@@ -44,27 +45,27 @@ def compressed(request: CompressCommand) -> tuple[Compression, KernelMean, Batch
     batches = io.batches(files, start=rows, **request.reading())
     if rows:
         messages.note(f"resumed after {rows:,} rows from {request.checkpoint}", request.silent)
+    progress = Progress(request.shows_progress)
     try:
-        with messages.progress(request.silent, "rows") as shown:
+        position = batches.position
+        for table in batches:
+            compressor = compressor or _begun(request, table)
+            compressor.partial_fit(table.values, sample_weight=table.weights)
+            dropped += batches.position - position - len(table)
             position = batches.position
-            for table in batches:
-                compressor = compressor or _begun(request, table)
-                compressor.partial_fit(table.values, sample_weight=table.weights)
-                dropped += batches.position - position - len(table)
-                position = batches.position
-                checkpoint.keep(compressor, position, dropped)
-                if callable(shown):
-                    shown("reading", position, batches.total)
-            if compressor is None:
-                raise RuntimeError("batches without a row raise an error when they are read")
-            dropped += batches.position - position
-            checkpoint.keep(compressor, batches.position, dropped, now=True)
+            checkpoint.keep(compressor, position, dropped)
+            progress.stage("reading")(position, batches.total or position)
+        if compressor is None:
+            raise RuntimeError("batches without a row raise an error when they are read")
+        dropped += batches.position - position
+        checkpoint.keep(compressor, batches.position, dropped, now=True)
         with quietly():
             small = compressor.result()
     except KeyboardInterrupt:
         checkpoint.note()
         raise
     finally:
+        progress.close()
         batches.close()
     sample = compressor.sample()
     notes = [*batches.notes(dropped), *_first_rows(compressor, batches, request)]

@@ -115,26 +115,25 @@ class StudyCommand(o.Seeded, o.Writing):
 
         steps = tuple(step.strip() for step in self.clean.split(",") if step.strip() and self.clean != NONE)
         cleaning: dict[str, Any] = {} if self.clean == ALL else {"clean": steps}
-        with messages.progress(self.silent) as shown:
-            samples = read_cohort(
-                self.data[0] if len(self.data) == 1 else self.data,
-                **self.given("panel", "samples", "compensate", "channels", "keep_going", "missing"),
-                **cleaning,
-                transform=o.transform_of(self.transform),
-                gate=None if self.gate is None else (self.gate, self.gate_name),
-                progress=shown,
-            )
-            units: Any = None if samples.scales else "robust"  # transformed markers have one unit
-            return CohortStudy(
-                **self.given("test", "block", "batch", "control", "reference", "layout", "fdr"),
-                covariates=tuple(self.covariate or ()),
-                n_atoms=self.atoms,
-                n_populations=self.populations,
-                scales=units if self.scales is None else o.scales_of(self.scales, False, False),
-                kernel=None if self.bandwidth is None else Gaussian(o.number_or_rule(self.bandwidth)),
-                random_state=self.seed,
-                progress=shown,
-            ).fit(samples)
+        samples = read_cohort(
+            self.data[0] if len(self.data) == 1 else self.data,
+            **self.given("panel", "samples", "compensate", "channels", "keep_going", "missing"),
+            **cleaning,
+            transform=o.transform_of(self.transform),
+            gate=None if self.gate is None else (self.gate, self.gate_name),
+            progress=self.shows_progress,
+        )
+        units: Any = None if samples.scales else "robust"  # transformed markers have one unit
+        return CohortStudy(
+            **self.given("test", "block", "batch", "control", "reference", "layout", "fdr"),
+            covariates=tuple(self.covariate or ()),
+            n_atoms=self.atoms,
+            n_populations=self.populations,
+            scales=units if self.scales is None else o.scales_of(self.scales, False, False),
+            kernel=None if self.bandwidth is None else Gaussian(o.number_or_rule(self.bandwidth)),
+            random_state=self.seed,
+            progress=self.shows_progress,
+        ).fit(samples)
 
     def _write(self, study: CohortStudy) -> list[Path]:
         """Write all outputs, or none; the files in folders."""

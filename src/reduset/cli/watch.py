@@ -57,8 +57,7 @@ class WatchCommand(Referring):
         written = targets.check_all((self.report, targets.HTML, inputs), (self.checkpoint, targets.MODEL, inputs))
         # part-2 before part-10
         names = sorted(io.files_of(list(self.data)), key=lambda name: [io.counted_order(part) for part in Path(name).parts])
-        with messages.progress(self.silent) as shown:
-            watch = Watch.begun(self, reference_of(self), names, shown)
+        watch = Watch.begun(self, reference_of(self), names)
         width = max(len(_short(name)) for name in names)
         for file, alarm in watch.files(names):
             if not self.silent:
@@ -99,14 +98,14 @@ class Watch:
         self._past: dict[str, list[float]] = {"row": [], "statistic": []}
 
     @classmethod
-    def begun(cls, request: WatchCommand, reference: Reference, names: Sequence[str], shown: Any) -> Watch:
+    def begun(cls, request: WatchCommand, reference: Reference, names: Sequence[str]) -> Watch:
         """A new watch, or the one of the checkpoint."""
         from reduset.drift import DriftMonitor
 
         path = request.checkpoint
         if path is None or not path.exists():
-            settings = {"ert": request.ert, "thin": request.thin, "random_state": request.seed, "progress": shown}
-            return cls(request, reference, DriftMonitor(reference.test, **settings))
+            settings: dict[str, Any] = {"ert": request.ert, "thin": request.thin, "random_state": request.seed}
+            return cls(request, reference, DriftMonitor(reference.test, progress=request.shows_progress, **settings))
         watch = cls(request, reference, DriftMonitor.resume(path))
         watch._resume(path, names)
         messages.note(f"resumed after {watch.rows:,} rows from {path}", request.silent)

@@ -28,6 +28,7 @@ from reduset.report.page import (
     aside,
     choice,
     columns_of,
+    described,
     folded,
     grid,
     hero,
@@ -170,16 +171,11 @@ def _by_size(model: Model, path: PathFigure) -> Section:
         joined(
             [
                 plot("path", f"Relative error by number of {model.piece}s, compared with random rows"),
-                folded("All numbers of the certificate", _certificate(model)),
+                folded("All numbers of the certificate", described(model.certificate.describe())),
             ]
         ),
     ]
     return Section("size", f"Error{at} by size", blocks, {"path": vars(path) | {"at": at}})
-
-
-def _certificate(model: Model) -> Markup:
-    """The certificate as a table."""
-    return table(["quantity", "value", "meaning"], model.certificate.describe().table(), "The measured error, and its bounds")
 
 
 def _slider(model: Model, path: PathFigure) -> Markup:

@@ -11,7 +11,7 @@ import numpy as np
 
 from reduset import _archive
 from reduset._describe import shortened, significant
-from reduset.drift import DriftResult, Region, apart, change, place, printed_p_value, seen
+from reduset.drift import DriftResult, Region, apart, change, place, printed_p_value
 from reduset.report.drift_figure import DriftFigure, drift_figure
 from reduset.report.page import (
     Markup,
@@ -21,6 +21,7 @@ from reduset.report.page import (
     columns_of,
     controls,
     cut,
+    described,
     folded,
     grid,
     hero,
@@ -79,14 +80,10 @@ def write_drift(path: _archive.Path_, result: DriftResult, *, about: Mapping[str
             _distance(shown),
             _regions(shown),
             _columns(shown),
-            Section("power", "Power of the test", [_power(result)]),
+            Section("numbers", "All numbers", [described(result.describe())]),
         ],
         ["two_columns.js", "drift.js"],
         about=about,
-        settings={
-            "Significance level": f"{result.alpha:.2g}",
-            "Null distribution": _null(result),
-        },
         data={"drift": result.drift},
     )
 
@@ -132,14 +129,6 @@ def _meaning(result: DriftResult) -> str:
         f"{rows} A difference is significant if its probability without drift is below {percent(result.alpha)}. Small changes may "
         "not be detected."
     )
-
-
-def _power(result: DriftResult) -> str:
-    """The smallest changes that the test detects."""
-    text = seen(result)
-    if text.startswith("80 %"):
-        return f"The test has 80{SPACE}% power{text.removeprefix('80 %')}. Smaller changes may not be detected."
-    return f"{text[:1].upper()}{text[1:]}."
 
 
 def _distance(shown: DriftFigure) -> Section:

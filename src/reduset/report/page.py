@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reduset import _archive
-from reduset._describe import shortened
+from reduset._describe import Description, shortened
 from reduset._messages import printable
 from reduset.report.words import SPACE, Card, count, plain
 
@@ -160,6 +160,13 @@ def pairs(values: Mapping[str, Any]) -> Markup:
     row = "<div><dt>$name</dt><dd>$value</dd></div>"
     rows = joined(markup(row, name=name, value=plain(value)) for name, value in values.items())
     return markup('<dl class="pairs">$rows</dl>', rows=rows)
+
+
+def described(result: Description) -> Markup:
+    """The rows of a result: names with their values and explanations."""
+    return pairs(
+        {_label(name): f"{value[:1].upper()}{value[1:].replace(chr(10), '; ')}. {text}" for name, value, text in result.table()}
+    )
 
 
 # Figures and choices
