@@ -8,6 +8,7 @@ least r apart need more than m balls of radius r/2 (Gonzalez 1985). For the cosi
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,7 @@ from reduset.covers.rows import (
 
 QUANTILES = (0.5, 0.9, 0.99)
 BLOCK_ENTRIES = 1 << 22
+DOUBLED = np.array([0, 1, 2, 4, 8, 16, 32])  # parts of the random rows that are added one after the other
 
 
 @dataclass(frozen=True)
@@ -240,12 +242,14 @@ def _radii_of_others(rows: Any, cosine: bool, size: int, generator: np.random.Ge
     """The covering radii of as many farthest-first rows, and of as many random rows."""
     farthest, random = LazyCover(rows, cosine), LazyCover(rows, cosine)
     farthest.add_rows(np.array([row_near_mean(farthest)]))
-    random.add_rows(np.sort(generator.choice(rows.count, size, replace=False)))
-    squares = (
-        farthest.extend(size - 1, 0.0, display.stage("farthest first")),
-        random.extend(0, 0.0, display.stage("random rows")),
-    )
-    return float(in_metric(np.sqrt(squares[0]), cosine)), float(in_metric(np.sqrt(squares[1]), cosine))
+    chosen = generator.choice(rows.count, size, replace=False)
+    stages = np.unique(size * DOUBLED // DOUBLED[-1])
+    for a, b in pairwise(stages):  # few of them already show which rows may be the farthest from all
+        random.add_rows(chosen[a:b])
+        square = random.extend(0, 0.0, display.stage("random rows"))
+    squares = np.array([farthest.extend(size - 1, 0.0, display.stage("farthest first")), square])
+    radii = in_metric(np.sqrt(squares), cosine)
+    return float(radii[0]), float(radii[1])
 
 
 def _squares(rows: Any, kept: Indices, assignments: Indices, cosine: bool) -> Array:
