@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from reduset._engine.arithmetic import FAST
 from reduset._engine.compiled import compiled, inner
 from reduset._engine.cuda.arrays import on_device
 from reduset._engine.lazy_cover import LazyCover, RowStore, update_bounds_by_products
@@ -21,6 +22,9 @@ from reduset._types import Array, Indices
 
 CANDIDATES_TASK = 256
 ROWS_TASK = 1024
+LEADING_TASK, CENTRES_TASK = 256, 2048  # rows and centres of a tile
+LEAST = np.float32(-3e38)
+CHUNK = 64  # products whose largest is compared at once
 
 
 def rows_in_place(points: Any, frame: Frame | None = None) -> RowStore:
@@ -81,6 +85,22 @@ class HostRows:
         parts = blocks(len(rows), ROWS_TASK)
         run_all([partial(_multiply, rows[a:b], single, out[a:b]) for a, b in parts], blas=True)
         return out
+
+    def leading_products(
+        self, rows: NDArray[Any], centres: NDArray[np.float32], halves: NDArray[np.float32]
+    ) -> tuple[Indices, NDArray[np.float32], NDArray[np.float32]]:
+        """(k,) the centre with the largest inner product minus its half, this value, and the second largest; tile by tile."""
+        nearest = np.zeros(len(rows), np.int64)
+        best, second = np.full((2, len(rows)), LEAST, np.float32)
+
+        def task(a: int, b: int) -> None:
+            part, inner = rows[a:b].astype(np.float32, copy=False), np.empty((b - a, CENTRES_TASK), np.float32)
+            for c, e in blocks(len(centres), CENTRES_TASK):
+                _multiply(part, centres[c:e].T, inner[:, : e - c])
+                _lead(inner[:, : e - c], halves[c:e], c, nearest[a:b], best[a:b], second[a:b])
+
+        run_all([partial(task, a, b) for a, b in blocks(len(rows), LEADING_TASK)], blas=True)
+        return nearest, best, second
 
     def distances(self, candidates: Array, centres: Array) -> Array:
         out = np.full(candidates.shape[1], np.inf)
@@ -153,6 +173,27 @@ def _assignments_of_block(
 def _multiply(rows: NDArray[Any], centres: NDArray[np.float32], out: NDArray[np.float32]) -> None:
     with np.errstate(invalid="ignore"):  # BLAS may read values beyond the last row and warn about them
         np.matmul(rows.astype(np.float32, copy=False), centres, out=out)
+
+
+@compiled(fastmath=FAST)
+def _lead(inner, halves, first, nearest, best, second):
+    """Update the largest and the second largest value of each row with those of more centres."""
+    for i in range(len(inner)):
+        row = inner[i]
+        for s in range(0, len(halves), CHUNK):
+            end = min(s + CHUNK, len(halves))
+            top = row[s] - halves[s]
+            for j in range(s, end):
+                top = max(top, row[j] - halves[j])
+            if top > second[i]:
+                for j in range(s, end):
+                    value = row[j] - halves[j]
+                    if value > best[i]:
+                        second[i] = best[i]
+                        best[i] = value
+                        nearest[i] = first + j
+                    elif value > second[i]:
+                        second[i] = value
 
 
 @compiled()

@@ -271,29 +271,26 @@ class LazyCover:
             part = place.take(slice(a, b))
             exact_rows = self.defining(part)
             part = (exact_rows - middle).astype(xp.float32) if is_offset else part
-            inner = place.products(part, centres)
-            if self.cosine:
-                inner /= xp.sqrt(squares)
-            else:
-                inner -= squares / 2
-            nearest = self._nearest(inner, exact_rows, exact, part, squares)
+            nearest = self._nearest(exact_rows, exact, part, centres, squares)
             exact_rows -= exact[nearest]
             assignments[a:b], distance[a:b] = to_numpy(nearest), to_numpy(xp.sqrt(xp.square(exact_rows).sum(axis=1)))
             if report is not None:
                 report(b, place.count)
         return assignments, distance
 
-    def _nearest(self, inner: Any, exact_rows: Any, exact: Any, rows_in_single: Any, squares: Any) -> Any:
+    def _nearest(self, exact_rows: Any, exact: Any, rows: Any, centres: Any, squares: Any) -> Any:
         """(k,) the centre with the largest inner product minus half its square; double precision for close decisions."""
         xp, place = self.place.arrays, self.place
-        nearest, single = inner.argmax(axis=1), rows_in_single.astype(xp.float32, copy=False)
+        single = rows.astype(xp.float32, copy=False)
         row_squares = xp.einsum("ij,ij->i", single, single)
         margin = _slack(place) * (2 * xp.sqrt(row_squares) if self.cosine else row_squares + squares.max()) + TINY
-        close = inner >= (xp.take_along_axis(inner, nearest[:, None], axis=1)[:, 0] - margin)[:, None]
-        close_rows = xp.flatnonzero(close.sum(axis=1) > 1)
+        nearest, best, second = _leading(place, rows, *_halves(centres, squares, self.cosine))
+        close_rows = xp.flatnonzero(second >= best - margin)
         if not len(close_rows):
             return nearest
-        which, centre = xp.nonzero(close[close_rows])
+        inner = place.products(rows[close_rows], centres)
+        inner = inner / xp.sqrt(squares) if self.cosine else inner - squares / 2
+        which, centre = xp.nonzero(inner >= (inner.max(axis=1) - margin[close_rows])[:, None])
         distances = xp.empty(len(which))
         for a, b in blocks(len(which), max(1, place.entries // (2 * place.dimension))):
             distances[a:b] = xp.square(exact_rows[close_rows[which[a:b]]] - exact[centre[a:b]]).sum(axis=1)
@@ -325,21 +322,46 @@ def update_bounds_by_products(place: RowStore, rows: Any, centres: Any, cosine: 
     xp = place.arrays
     single = centres.astype(xp.float32)
     squares = xp.einsum("ij,ij->i", single, single)
-    slack = xp.float32(_slack(place))
+    slack, leading = xp.float32(_slack(place)), _halves(single, squares, cosine)
     count = place.count if rows is None else len(rows)
     for a, b in blocks(count, max(1, place.entries // max(len(centres), place.dimension))):
         selected = slice(a, b) if rows is None else rows[a:b]
         part = place.take(selected)
-        inner, part = place.products(part, centres), part.astype(xp.float32, copy=False)
+        best, part = _largest(place, part, *leading), part.astype(xp.float32, copy=False)
         row_squares = xp.einsum("ij,ij->i", part, part)
         if cosine:
-            inner /= xp.sqrt(squares)
-            least = 2 - 2 * inner.max(axis=1) / xp.sqrt(row_squares) + 2 * slack
+            least = 2 - 2 * best / xp.sqrt(row_squares) + 2 * slack
         else:
-            inner *= -2
-            inner += squares
-            least = inner.min(axis=1) + row_squares + slack * (row_squares + squares.max()) + xp.float32(TINY)
+            least = row_squares - 2 * best + slack * (row_squares + squares.max()) + xp.float32(TINY)
         bounds[selected] = xp.minimum(bounds[selected], xp.maximum(least, 0))
+
+
+def _halves(centres: Any, squares: Any, cosine: bool) -> tuple[Any, Any]:
+    """Centres in single precision, of length 1 for the cosine, and half their squared lengths, 0 for the cosine."""
+    single = centres.astype("float32")
+    return (single / np.sqrt(squares)[:, None], 0 * squares) if cosine else (single, squares / 2)
+
+
+def _leading(place: RowStore, rows: Any, centres: Any, halves: Any) -> tuple[Any, Any, Any]:
+    """(k,) the centre with the largest inner product minus its half, this value, and the second largest one."""
+    if hasattr(place, "leading_products"):
+        result: tuple[Any, Any, Any] = place.leading_products(rows, centres, halves)
+        return result
+    xp, inner = place.arrays, place.products(rows, centres)
+    inner -= halves
+    every, nearest = xp.arange(len(inner)), inner.argmax(axis=1)
+    best = inner[every, nearest]
+    inner[every, nearest] = -xp.inf
+    return nearest, best, inner.max(axis=1)
+
+
+def _largest(place: RowStore, rows: Any, centres: Any, halves: Any) -> Any:
+    """(k,) the largest inner product minus its half."""
+    if hasattr(place, "leading_products"):
+        return place.leading_products(rows, centres, halves)[1]
+    inner = place.products(rows, centres)
+    inner -= halves
+    return inner.max(axis=1)
 
 
 def to_numpy(values: Any) -> NDArray[Any]:

@@ -8,6 +8,7 @@ least r apart need more than m balls of radius r/2 (Gonzalez 1985). For the cosi
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,7 @@ from reduset.covers.rows import (
 
 QUANTILES = (0.5, 0.9, 0.99)
 BLOCK_ENTRIES = 1 << 19
+DOUBLED = np.array([0, 1, 2, 4, 8, 16, 32])  # parts of the random rows that are added one after the other
 
 
 @dataclass(frozen=True)
@@ -257,12 +259,15 @@ def _radii_of_others(rows: Any, cosine: bool, size: int, generator: np.random.Ge
     """The covering radii of as many farthest-first rows, and of as many random rows."""
     farthest = LazyCover(rows, cosine)
     farthest.add_rows(np.array([row_near_mean(farthest)]))
-    square = farthest.extend(size - 1, 0.0, display.stage("farthest first"))
-    del farthest
+    squares = [farthest.extend(size - 1, 0.0, display.stage("farthest first"))]
+    del farthest  # its bounds of all rows
     random = LazyCover(rows, cosine)
-    random.add_rows(np.sort(generator.choice(rows.count, size, replace=False)))
-    squares = square, random.extend(0, 0.0, display.stage("random rows"))
-    return float(in_metric(np.sqrt(squares[0]), cosine)), float(in_metric(np.sqrt(squares[1]), cosine))
+    chosen = generator.choice(rows.count, size, replace=False)
+    for a, b in pairwise(np.unique(size * DOUBLED // DOUBLED[-1])):  # few of them already show which rows may be the farthest
+        random.add_rows(chosen[a:b])
+        square = random.extend(0, 0.0, display.stage("random rows"))
+    radii = in_metric(np.sqrt([*squares, square]), cosine)
+    return float(radii[0]), float(radii[1])
 
 
 def _squares(rows: Any, others: Indices, kept: Indices, assignments: Indices, cosine: bool) -> Array:
