@@ -14,7 +14,7 @@ from reduset.cli.cover import ROW, rows_of
 
 
 @command("embeddings.npy keep.parquet --radius 0.02 --metric cosine -o distances.parquet", "reduset.covers:audit")
-class AuditCommand(o.Threaded, o.Writing):
+class AuditCommand(o.Clustered, o.Threaded, o.Writing):
     """Measure how well some kept rows cover the data: the exact covering radius, and comparisons with other choices."""
 
     data: Annotated[Path, typer.Argument(help="Rows: .npy (memory-mapped), a table, or a folder.")]
@@ -38,9 +38,10 @@ class AuditCommand(o.Threaded, o.Writing):
 
         _validate.one_of(self.metric, "--metric", METRICS)
         written = targets.check_all((self.output, targets.rows(), [self.data, self.keep]))
-        with messages.progress(self.silent) as shown:
+        self.check_engine(column=self.column)
+        with self.on_engine(), messages.progress(self.silent) as shown:
             found = audit(
-                self.data,
+                self.rows(self.data),
                 rows_of(self.keep, "KEEP"),
                 self.radius,
                 metric=self.metric,

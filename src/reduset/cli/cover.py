@@ -15,7 +15,7 @@ ROW = "row"
 
 
 @command("embeddings.npy --size 10000 --metric cosine -o keep.parquet", "reduset.covers:cover")
-class CoverCommand(o.Threaded, o.Writing):
+class CoverCommand(o.Clustered, o.Threaded, o.Writing):
     """Choose rows so that every other row is near one of them: exact k-centre, or a cover of a given radius."""
 
     data: Annotated[Path, typer.Argument(help="Rows: .npy (memory-mapped), a table, or a folder.")]
@@ -58,9 +58,10 @@ class CoverCommand(o.Threaded, o.Writing):
         inputs = [self.data, *([] if self.start is None else [self.start])]
         written = targets.check_all((self.output, targets.rows(), inputs), (self.assignments, targets.rows(), inputs))
         start = None if self.start is None else rows_of(self.start, "--start")
-        with messages.progress(self.silent) as shown:
+        self.check_engine(column=self.column)
+        with self.on_engine(), messages.progress(self.silent) as shown:
             chosen = cover(
-                self.data,
+                self.rows(self.data),
                 self.size,
                 radius=self.radius,
                 metric=self.metric,
