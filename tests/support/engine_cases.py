@@ -9,14 +9,15 @@ from multiprocessing import get_context
 import ray
 
 from dask_cases import cluster
-from reduset.data import partitions
+
+# Ray writes no token to the home folder and reports nothing; it keeps the first token that a process uses
+RAY_SETTINGS = {"RAY_AUTH_TOKEN": os.environ.get("RAY_AUTH_TOKEN", secrets.token_hex()), "RAY_USAGE_STATS_ENABLED": "0"}
+os.environ |= RAY_SETTINGS
 
 
 @contextlib.contextmanager
 def ray_of(workers=2):
-    """Ray on this machine, which writes no token to the home folder and reports nothing."""
-    os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex())
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    """Ray on this machine."""
     ray.init(num_cpus=workers, include_dashboard=False, object_store_memory=1 << 28, log_to_driver=False, logging_level="ERROR")
     try:
         yield ray
@@ -36,13 +37,3 @@ def engine(name, workers=2):
     else:
         with cluster(workers, processes=True) if name == "dask" else ray_of(workers):
             yield name
-
-
-def on_engine(name, data, workers=2):
-    """A function of rows to its result on an engine."""
-
-    def call(function):
-        with engine(name, workers) as chosen:
-            return function(partitions(data, chosen))
-
-    return call

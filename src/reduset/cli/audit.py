@@ -14,7 +14,7 @@ from reduset.cli.cover import DATA, ROW, rows_of
 
 
 @command("embeddings.npy keep.parquet --radius 0.02 --metric cosine --report audit.html", "reduset.covers:audit")
-class AuditCommand(o.Threaded, o.Writing):
+class AuditCommand(o.Clustered, o.Threaded, o.Writing):
     """Measure how well some kept rows cover the data: the exact covering radius, and comparisons with other choices."""
 
     data: Annotated[Path, typer.Argument(help=DATA)]
@@ -42,17 +42,19 @@ class AuditCommand(o.Threaded, o.Writing):
         written = targets.check_all(
             (self.output, targets.rows(), [self.data, self.keep]), (self.report, targets.HTML, [self.data, self.keep])
         )
-        found = audit(
-            self.data,
-            rows_of(self.keep, "KEEP"),
-            self.radius,
-            metric=self.metric,
-            compare=self.compare,
-            column=self.column,
-            max_memory=self.max_memory,
-            rng=self.seed,
-            progress=self.shows_progress,
-        )
+        self.check_engine(column=self.column)
+        with self.on_engine():
+            found = audit(
+                self.rows(self.data),
+                rows_of(self.keep, "KEEP"),
+                self.radius,
+                metric=self.metric,
+                compare=self.compare,
+                column=self.column,
+                max_memory=self.max_memory,
+                rng=self.seed,
+                progress=self.shows_progress,
+            )
         with _archive.together():
             nearest = found.kept[found.assignments]
             targets.write_columns(self.output, {ROW: np.arange(len(nearest)), "assignment": nearest, "distance": found.distances})

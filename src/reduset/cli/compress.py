@@ -30,7 +30,7 @@ NOTED_DIFFERENCE = 0.05  # of the peak of a column's density
     "events.fcs --transform asinh:150 --tol 0.01 -o small.npz --report small.html",
     "reduset.compression:compress",
 )
-class CompressCommand(o.ChannelReading, o.Seeded, o.Writing):
+class CompressCommand(o.ChannelReading, o.Clustered, o.Seeded, o.Writing):
     """Approximate the density of the rows of files by weighted atoms or components, and report the error.
 
     The result is a model for other commands. For a smaller table, use reduset sketch.
@@ -97,6 +97,8 @@ class CompressCommand(o.ChannelReading, o.Seeded, o.Writing):
                     f"--size {self.size} and --tol {self.tol:g}"
                 )
         self._check_pieces()
+        components = self.pieces != ATOMS and self.pieces
+        self.check_engine(stream=self.stream, group_column=self.group_column, whiten=self.whiten, pieces=components)
         o.scales_of(self.scales, self.whiten, False)
         if self.output.suffix.lower() in targets.rows():
             raise ValueError(
@@ -126,17 +128,20 @@ class CompressCommand(o.ChannelReading, o.Seeded, o.Writing):
 
     def run(self) -> int:
         """Run it; the exit code."""
-        from reduset.io import Work, read_for
+        self.check()
+        with self.on_engine():
+            return self._stream() if self.stream else self._model()
+
+    def _model(self) -> int:
+        """Compress all rows; the exit code."""
+        from reduset.io import Work
         from reduset.mean import KernelMean
         from reduset.model import Model, column_differences
 
-        self.check()
-        if self.stream:
-            return self._stream()
         work = Work(
             *WORK, "the rows, and the work on them,", "choose fewer --columns, or read them in batches: --stream --size 500"
         )
-        table = read_for(work, self.data, group_column=self.group_column, **self.reading())
+        table = self.table(work, self.data, group_column=self.group_column, **self.reading())
         small = _compressed(self, table)
         full = KernelMean.from_samples(table.values, small.mean.kernel, table.weights)
         notes = list(table.notes)

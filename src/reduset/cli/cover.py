@@ -16,7 +16,7 @@ DATA = "Rows: .npy or .safetensors (memory-mapped), a table, a folder, or a quot
 
 
 @command("embeddings.npy --size 10000 --metric cosine -o keep.parquet", "reduset.covers:cover")
-class CoverCommand(o.Threaded, o.Writing):
+class CoverCommand(o.Clustered, o.Threaded, o.Writing):
     """Choose rows so that every other row is near one of them: exact k-centre, or a cover of a given radius."""
 
     data: Annotated[Path, typer.Argument(help=DATA)]
@@ -63,18 +63,20 @@ class CoverCommand(o.Threaded, o.Writing):
         if self.checkpoint is not None:
             targets.check_location(self.checkpoint, [*inputs, *written])
         start = None if self.start is None else rows_of(self.start, "--start")
-        chosen = cover(
-            self.data,
-            self.size,
-            radius=self.radius,
-            metric=self.metric,
-            keep=self._priorities(),
-            start=start,
-            column=self.column,
-            max_memory=self.max_memory,
-            checkpoint=self.checkpoint,
-            progress=self.shows_progress,
-        )
+        self.check_engine(column=self.column)
+        with self.on_engine():
+            chosen = cover(
+                self.rows(self.data),
+                self.size,
+                radius=self.radius,
+                metric=self.metric,
+                keep=self._priorities(),
+                start=start,
+                column=self.column,
+                max_memory=self.max_memory,
+                checkpoint=self.checkpoint,
+                progress=self.shows_progress,
+            )
         kept, counts = np.concatenate([chosen.start, chosen.indices]), chosen.counts[len(chosen.start) :]
         distances = np.where(np.isinf(chosen.distances), np.nan, chosen.distances)  # the first row has no distance
         with _archive.together():

@@ -6,8 +6,9 @@ are read with these.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,7 +45,7 @@ class Referring(o.Reading, o.Seeded, o.Writing):
 
 
 @command("before.parquet today.parquet --report drift.html --fail", "reduset.drift:DriftTest")
-class DriftCommand(Referring):
+class DriftCommand(Referring, o.Clustered):
     """Test whether new rows have the distribution of a reference, with regions and columns that changed.
 
     Columns are matched by name. To test against a reference often, keep it once with -o and use the file instead of its rows.
@@ -76,13 +77,16 @@ class DriftCommand(Referring):
             _validate.one_of(name, "--statistic", STATISTICS)
         inputs = [self.reference, *self.today]
         written = targets.check_all((self.output, targets.MODEL, inputs), (self.report, targets.HTML, inputs))
-        known = reference_of(self, self.alpha, self.no_rows)
-        if known.kept and self.output is not None:
-            raise ValueError(f"{self.reference} is a reference that was kept already; omit -o {self.output}")
-        table = io.read(self.today, **known.reading_of(self.today))
-        if self.statistic:
-            known.test.set_params(statistics=list(self.statistic))
-        result = known.test.test(known.rows(table), sample_weight=table.weights)
+        self.check_engine(report=self.report)
+        with self.on_engine():
+            read = partial(self.table, io.Work())
+            known = reference_of(self, self.alpha, self.no_rows, read)
+            if known.kept and self.output is not None:
+                raise ValueError(f"{self.reference} is a reference that was kept already; omit -o {self.output}")
+            table = read(self.today, **known.reading_of(self.today))
+            if self.statistic:
+                known.test.set_params(statistics=list(self.statistic))
+            result = known.test.test(known.rows(table), sample_weight=table.weights)
         notes = [*(f"{self.reference}: {text}" for text in known.notes if text not in table.notes), *table.notes]
         with _archive.together():
             if self.output is not None:
@@ -114,7 +118,7 @@ class Reference:
 
     def rows(self, table: Table) -> Any:
         """New rows for the test. Columns have names if both tables have them, and positions otherwise."""
-        return table if self.test.reference_.named and not _is_nameless(table) else table.values
+        return _with_names(table) if self.test.reference_.named else _without_names(table)
 
     def reading_of(self, paths: Sequence[Path]) -> dict[str, Any]:
         """How new files are read: the columns of the reference by name, unless the files have no names."""
@@ -122,8 +126,10 @@ class Reference:
         return self.reading if not known.named or _are_arrays(paths) else self.reading | {"columns": list(known.names)}
 
 
-def reference_of(options: Referring, alpha: float | None = None, no_rows: bool = False) -> Reference:
-    """The reference of the options: loaded, or made from a model or from rows."""
+def reference_of(
+    options: Referring, alpha: float | None = None, no_rows: bool = False, read: Callable[..., Table] | None = None
+) -> Reference:
+    """The reference of the options: loaded, or made from a model or from rows, which ``read`` reads."""
     from reduset import _archive, io
     from reduset.drift import DriftTest
     from reduset.model import Model
@@ -146,9 +152,9 @@ def reference_of(options: Referring, alpha: float | None = None, no_rows: bool =
         return Reference(test, reading, messages.origin([str(path)], []) | _settings(reading), False)
     if has_header:
         raise ValueError(f"{path} holds {kind or 'something that cannot be read'}, which is not a reference; {WAY_OUT}")
-    table = io.read(path, **reading)
+    table = (io.read if read is None else read)(path, **reading)
     test = _test(options, o.scales_of(options.scales, False, o.are_images(table.sources)), alpha, no_rows)
-    test.fit(table.values if _is_nameless(table) else table, sample_weight=table.weights)
+    test.fit(_with_names(table), sample_weight=table.weights)
     transform = applied_transform(reading["transform"], table.columns, table.scales)
     reading |= {"encode": table.encoding or None, "transform": transform}
     return Reference(test, reading, messages.origin(table.sources, table.notes) | _settings(reading), False, tuple(table.notes))
@@ -171,6 +177,20 @@ def _check_free(options: Referring, *names: str) -> None:
 
 def _settings(reading: dict[str, Any]) -> dict[str, Any]:
     return {name: reading[name] for name in SETTINGS}
+
+
+def _with_names(table: Table) -> Any:
+    """The rows for a test, with the names of columns if they have any."""
+    if _is_nameless(table):
+        return _without_names(table)
+    return table.values if hasattr(table.values, "columns") else table  # rows on an engine have the names
+
+
+def _without_names(table: Table) -> Any:
+    rows: Any = table.values
+    if hasattr(rows, "columns"):
+        rows.columns = None
+    return rows
 
 
 def _is_nameless(table: Table) -> bool:

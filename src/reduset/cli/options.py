@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,6 +15,7 @@ from reduset._messages import did_you_mean
 from reduset.cli import targets
 
 if TYPE_CHECKING:
+    from reduset.io import Table, Work
     from reduset.kernels import RadialKernel
     from reduset.model import Model
 
@@ -114,6 +116,60 @@ class Seeded(Threaded):
     """
 
     seed: Seed = 0
+
+
+@dataclass(kw_only=True)
+class Clustered:
+    """Options of a command that can leave rows on the workers of an engine."""
+
+    engine: Annotated[
+        str | None,
+        typer.Option("--engine", help="For files larger than memory: dask or ray. Its tasks read the files in each pass."),
+    ] = None
+    address: Annotated[
+        str | None,
+        typer.Option("--address", help="The cluster of --engine, such as tcp://10.0.0.1:8786. By default workers on this machine."),
+    ] = None
+
+    def check_engine(self, **options: Any) -> None:
+        """Raise an error for options, by name, that need all rows in this process."""
+        from reduset import _validate
+        from reduset.data import ENGINES
+
+        if self.engine is None:
+            if self.address is not None:
+                raise ValueError(f"--address {self.address} needs --engine dask or ray; add it")
+            return
+        _validate.one_of(self.engine, "--engine", ENGINES)
+        for name in (name for name, value in options.items() if value):
+            option = f"--{name.replace('_', '-')}"
+            raise ValueError(
+                f"{option} needs all rows in this process, and --engine {self.engine} does not load them; omit {option}"
+            )
+
+    def on_engine(self) -> AbstractContextManager[Any]:
+        """A context with the connection to the engine."""
+        from reduset.data import engine_named
+
+        return nullcontext() if self.engine is None else engine_named(self.engine).connected(self.address)
+
+    def rows(self, data: Any) -> Any:
+        """The files, or their rows on the engine."""
+        from reduset.data import partitions
+
+        return data if self.engine is None else partitions(data, self.engine)
+
+    def table(self, work: Work, data: Any, **reading: Any) -> Table:
+        """The table of the files. With an engine, its values are rows in partitions."""
+        from reduset.data import partitions
+        from reduset.io import Table, open_files, read_for
+
+        if self.engine is None:
+            return read_for(work, data, **reading)
+        files = open_files(data, **reading)
+        rows = partitions(files, self.engine)
+        about = {"scales": files.scales, "encoding": files.encoding, "in_one_unit": files.in_one_unit}
+        return Table(rows, files.columns, rows.weights, None, files.sources, rows.notes, **about)  # type: ignore[arg-type]
 
 
 @dataclass(kw_only=True)

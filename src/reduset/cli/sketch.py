@@ -22,7 +22,7 @@ TRANSFORMED = (
 
 
 @command("cells.h5ad --rep X_pca --size 5000 --sample-key donor -o small.h5ad", "reduset.sketching:sketch")
-class SketchCommand(o.ChannelReading, o.Seeded, o.Writing):
+class SketchCommand(o.ChannelReading, o.Clustered, o.Seeded, o.Writing):
     """Make a table smaller: real rows, or cells of an .h5ad, that represent all others, each with a weight.
 
     Parameters
@@ -62,7 +62,8 @@ class SketchCommand(o.ChannelReading, o.Seeded, o.Writing):
     def run(self) -> None:
         """Run it."""
         self.check()
-        (self._cells if self.writes_cells else self._rows)()
+        with self.on_engine():
+            (self._cells if self.writes_cells else self._rows)()
 
     def check(self) -> None:
         """Raise an error for invalid options before any work."""
@@ -70,6 +71,7 @@ class SketchCommand(o.ChannelReading, o.Seeded, o.Writing):
         from reduset.compression import QUOTAS
 
         o.check_proportion(self.tol, "--tol")
+        self.check_engine(sample_key=self.sample_key, report=self.report, missing=self.missing == "drop")
         o.scales_of(self.scales, False, False)
         if self.size is not None and self.fraction is not None:
             raise ValueError(f"--size and --fraction both set the number of rows; omit one, got {self.size} and {self.fraction:g}")
@@ -110,7 +112,7 @@ class SketchCommand(o.ChannelReading, o.Seeded, o.Writing):
                 f"--report shows the columns of rows, and {self.output} holds cells; write rows, --rep X_pca -o "
                 f"{self.output.stem}.parquet, or omit --report"
             )
-        for option in self.changed("columns", "weight_column", "transform", "key", "encode", "scales", "calibrate"):
+        for option in self.changed("columns", "weight_column", "transform", "key", "encode", "scales", "calibrate", "engine"):
             raise ValueError(f"{option} is for rows, and {self.output} holds unchanged cells; use --rep, or write rows")
 
     def _arguments(self, n: int) -> dict[str, Any]:
@@ -142,7 +144,7 @@ class SketchCommand(o.ChannelReading, o.Seeded, o.Writing):
         import numpy as np
 
         from reduset import _archive, report
-        from reduset.io import SEPARATORS, Work, is_text, need, pick_rows, read_for, write_table, write_text
+        from reduset.io import SEPARATORS, Work, is_text, need, pick_rows, write_table, write_text
         from reduset.sketching import sketch
 
         reading = self.reading()
@@ -152,7 +154,7 @@ class SketchCommand(o.ChannelReading, o.Seeded, o.Writing):
             encode = ",".join(self.encode) if self.encode else "auto"
             reading |= {"encode": None if encode == "none" else encode, "identifiers": "omit"}
         work = Work(*BYTES, "the rows, and the work on them,", "choose fewer --columns")
-        table = read_for(work, self.data, group_column=self.sample_key, **reading)
+        table = self.table(work, self.data, group_column=self.sample_key, **reading)
         scales = None if self.rep is not None and self.scales is None else o.scales_of(self.scales, False, table.in_one_unit)
         small = sketch(
             table.values,

@@ -9,7 +9,19 @@ May import: `_types`, `_engine`, `_frames`, `_validate` and `io`.
 
 from reduset.data.file_rows import FileRows
 from reduset.data.partition_rows import PartitionRows
-from reduset.data.source import as_source, has_paths, is_dask, is_elsewhere, on_each, open_tables, opened, partitions, row_weights
+from reduset.data.source import (
+    ENGINES,
+    as_source,
+    engine_named,
+    has_paths,
+    is_dask,
+    is_elsewhere,
+    on_each,
+    open_tables,
+    opened,
+    partitions,
+    row_weights,
+)
 
 # imported names that are not listed are for other packages of the library
 __all__ = ["as_source", "partitions"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 from uuid import uuid4
 
@@ -23,6 +24,14 @@ class DaskEngine(Engine):
     """Tasks of Dask."""
 
     encode = "encode such columns equally in all partitions (dask.dataframe.get_dummies(collection.categorize())), or drop them"
+
+    def connected(self, address: str | None) -> AbstractContextManager[Any]:
+        if address is None:
+            return nullcontext()  # Dask's threads
+        from distributed import Client
+
+        client: AbstractContextManager[Any] = Client(address)
+        return client
 
     def parts(self, data: Any) -> list[Any]:
         if hasattr(data, "chunks") and hasattr(data, "rechunk"):

@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -35,6 +36,10 @@ class Engine(ABC):
     @abstractmethod
     def each(self, function: Callable[..., Any], parts: Sequence[Any], arguments: Sequence[tuple[Any, ...]]) -> Iterator[Any]:
         """The results of ``function(part, *arguments[k])`` for the k-th partition, in order."""
+
+    @abstractmethod
+    def connected(self, address: str | None) -> AbstractContextManager[Any]:
+        """A context with a connection to the cluster at an address, or to workers on this machine."""
 
     def parts(self, data: Any) -> list[Any]:
         """The partitions of the data, as `each` takes them."""
@@ -93,6 +98,9 @@ class ExecutorEngine(FutureEngine):
 
     def __init__(self, executor: Executor) -> None:
         self._executor = executor
+
+    def connected(self, address: str | None) -> AbstractContextManager[Any]:
+        return nullcontext()
 
     def _submitter(self, function: Callable[..., Any]) -> Callable[[Any, tuple[Any, ...]], Any]:
         return lambda part, given: self._executor.submit(in_one_thread, function, part, given)

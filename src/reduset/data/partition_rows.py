@@ -48,7 +48,10 @@ class PartitionRows(BlockRows):
     columns : d names, or None
     weights : (n,) from the weight column, or None
     notes : messages about reading files
+    files : the files of the rows, or None
     """
+
+    files: TableFiles | None = None
 
     def __init__(
         self, engine: Engine, parts: Sequence[Any], facts: Sequence[PartitionFacts], weight_column: str | None = None
@@ -82,6 +85,7 @@ class PartitionRows(BlockRows):
         parts = [engine.stored(shard) for shard in shards]
         facts = _inspected(engine, parts, names, None, engine.encode)
         rows = cls(engine, parts, facts)
+        rows.files = files
         rows.columns, rows.in_one_unit = list(files.columns), files.in_one_unit
         rows.notes = files.notes(sum(part.dropped for part in facts))
         return rows

@@ -6,7 +6,10 @@ with its blocks in order. Ray repeats the tasks of a lost worker.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import ray
@@ -17,6 +20,17 @@ from reduset.io import need
 
 class RayEngine(FutureEngine):
     """Tasks of Ray."""
+
+    @contextmanager
+    def connected(self, address: str | None) -> Iterator[None]:
+        handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
+            for number, handler in handlers.items():  # Ray sets its own, which end the process before files are removed
+                signal.signal(number, handler)
+            yield
+        finally:
+            ray.shutdown()
 
     def parts(self, data: Any) -> list[Any]:
         if not hasattr(data, "to_arrow_refs"):
