@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 
 from reduset import _archive
-from reduset._engine import LazyCover, NearRows, blocks, to_numpy
+from reduset._engine import LazyCover, NearRows, to_numpy
 from reduset._types import Indices, Report
 from reduset.covers.near import net_of, priorities
 
 f = _archive.fields
 INTERVAL, RATIO = 10.0, 100.0  # least seconds between two files, and their ratio to the seconds of writing one
 SAMPLED = 1024
-PARTS, MIN_PART = 32, 1 << 12  # parts of the list of a net, and least rows of a part
+MIN_PART = 1 << 12  # rows of the first part of a net
 FILE = _archive.Kind(
     "reduset.CoverCheckpoint",
     "checkpoint",
@@ -130,11 +130,14 @@ def net_in_parts(search: NearRows, keep: Any, n: int, fixed: Indices, checkpoint
     order = state["order"] if len(state["order"]) else priorities(search, keep, n)
     if isinstance(keep, str) and keep == "medoid":  # its order takes about as long as the net
         checkpoint.save(lambda: {"order": order}, at_once=not len(state["order"]))
-    kept, begun = state["indices"].astype(np.int64), state["done"]
-    for a, b in blocks(n - begun, max(MIN_PART, -(-n // PARTS))):
-        more = net_of(search, order[begun + a : begun + b], np.concatenate([fixed, kept]))
-        kept = np.concatenate([kept, more])
-        report(begun + b, n)
-        so_far = {"indices": kept, "distances": np.zeros(len(kept)), "done": begun + b}
-        checkpoint.save(lambda so_far=so_far: so_far, at_once=begun + b == n)  # type: ignore[misc]
+    kept, done, length = state["indices"].astype(np.int64), state["done"], MIN_PART
+    while done < n:
+        begun, end = time.monotonic(), min(n, done + length)
+        kept = np.concatenate([kept, net_of(search, order[done:end], np.concatenate([fixed, kept]))])
+        done = end
+        report(done, n)
+        so_far = {"indices": kept, "distances": np.zeros(len(kept)), "done": done}
+        checkpoint.save(lambda so_far=so_far: so_far, at_once=done == n)  # type: ignore[misc]
+        if time.monotonic() - begun < INTERVAL:  # a part prepares all kept rows, so that many parts take longer
+            length *= 2
     return kept
