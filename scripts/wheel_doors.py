@@ -136,6 +136,16 @@ def onnx() -> None:
         raise RuntimeError("to_onnx: no nodes")
 
 
+def safetensors() -> None:
+    """A cover reads a matrix of a file."""
+    path = Path("rows.safetensors")
+    path.write_bytes(bytes(8))
+    if installed("safetensors"):
+        importlib.import_module("safetensors.numpy").save_file({"rows": X}, path)
+    if reduset.cover(path, 3).size != 3:
+        raise RuntimeError("cover: not 3 rows of a safetensors file")
+
+
 def dask() -> None:
     """A Dask array is compressed."""
     import dask.array
@@ -157,7 +167,8 @@ def gpu() -> None:
 
 
 DOORS = {
-    door.__name__: door for door in (command, tables, fcs, excel, gates, h5ad, anndata, images, report, plots, onnx, dask, gpu)
+    door.__name__: door
+    for door in (command, tables, fcs, excel, gates, h5ad, anndata, images, report, plots, onnx, safetensors, dask, gpu)
 }
 
 

@@ -40,7 +40,7 @@ FILE = _archive.Kind(
 EMPTY = {name: np.empty(0) for name in ("indices", "distances", "bounds", "seen", "order")} | {"done": 0}
 
 
-class Checkpoint:
+class CoverCheckpoint:
     """The file of one selection.
 
     Attributes
@@ -106,7 +106,7 @@ def _plain(value: Any) -> Any:
     return f"{array.dtype} {array.shape} {hashlib.sha256(array.tobytes()).hexdigest()[:16]}"
 
 
-def continued(traversal: LazyCover, limit: int, squared_radius: float, checkpoint: Checkpoint | None, report: Report) -> float:
+def continued(traversal: LazyCover, limit: int, squared_radius: float, checkpoint: CoverCheckpoint | None, report: Report) -> float:
     """`LazyCover.extend` from the state of a checkpoint, which is updated."""
     if checkpoint is None:
         return traversal.extend(limit, squared_radius, report)
@@ -122,7 +122,9 @@ def continued(traversal: LazyCover, limit: int, squared_radius: float, checkpoin
     return remaining
 
 
-def net_in_parts(search: NearRows, keep: Any, n: int, fixed: Indices, checkpoint: Checkpoint | None, report: Report) -> Indices:
+def net_in_parts(
+    search: NearRows, keep: Any, n: int, fixed: Indices, checkpoint: CoverCheckpoint | None, report: Report
+) -> Indices:
     """`net_of` the rows in order of their priority. With a checkpoint, part by part: each without the rows near to kept ones."""
     if checkpoint is None:
         return net_of(search, priorities(search, keep, n), fixed, report)
