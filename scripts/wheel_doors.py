@@ -137,6 +137,16 @@ def onnx() -> None:
         raise RuntimeError("to_onnx: no nodes")
 
 
+def safetensors() -> None:
+    """A cover reads a matrix of a file."""
+    path = Path("rows.safetensors")
+    path.write_bytes(bytes(8))
+    if installed("safetensors"):
+        importlib.import_module("safetensors.numpy").save_file({"rows": X}, path)
+    if reduset.cover(path, 3).size != 3:
+        raise RuntimeError("cover: not 3 rows of a safetensors file")
+
+
 def dask() -> None:
     """Partitions are compressed in Dask's threads."""
     _compress_on("dask")
@@ -166,7 +176,8 @@ def gpu() -> None:
 
 
 DOORS = {
-    door.__name__: door for door in (command, tables, fcs, excel, gates, h5ad, anndata, images, report, plots, onnx, dask, ray, gpu)
+    door.__name__: door
+    for door in (command, tables, fcs, excel, gates, h5ad, anndata, images, report, plots, onnx, safetensors, dask, ray, gpu)
 }
 
 

@@ -87,6 +87,25 @@ def test_priorities_come_by_name_or_from_a_file(tmp_path):
     assert "keep must be one of" in said.stderr
 
 
+def test_shards_are_covered_and_audited_within_a_limit(tmp_path, data):
+    (tmp_path / "shards").mkdir()
+    for k in range(3):
+        np.save(tmp_path / "shards" / f"e-{k}.npy", data[100 * k : 100 * (k + 1)])
+    options = ["--max-memory", "20MB", "--json"]
+    given = ["cover", "shards/e-*.npy", "--radius", 3.0, "-o", "keep.parquet", "--checkpoint", "state.npz"]
+    said = in_this_process(*given, *options, folder=tmp_path)
+    expected = cover(data, radius=3.0)
+    assert parquet.read_table(tmp_path / "keep.parquet")["row"].to_pylist() == expected.indices.tolist()
+    assert 0 < json.loads(said.stdout)["memory"] <= 20e6
+    assert not (tmp_path / "state.npz").exists()
+    said = in_this_process("audit", "shards", "keep.parquet", *options, folder=tmp_path)
+    assert json.loads(said.stdout)["radius"] == pytest.approx(expected.radius)
+    said = in_this_process(*given, "--max-memory", "little", folder=tmp_path, code=2)
+    assert "number of bytes, or text such as \"16GB\"; got 'little'" in said.stderr
+    said = in_this_process(*given[:-1], "none/state.npz", folder=tmp_path, code=2)
+    assert "none/state.npz cannot be written: there is no folder none" in said.stderr
+
+
 def test_a_list_of_kept_rows_is_audited(tmp_path, data):
     in_this_process("cover", "e.npy", "--size", 20, "-o", "keep.parquet", folder=tmp_path)
     said = in_this_process("audit", "e.npy", "keep.parquet", "--radius", 3.0, "-o", "distances.csv", "--json", folder=tmp_path)

@@ -11,6 +11,7 @@ import pytest
 from pyarrow import feather, parquet
 
 from reduset import cover
+from reduset._progress import Progress
 from reduset.covers import audit
 from reduset.covers.memory import memory_of
 from reduset.covers.parts import RowParts, scratch
@@ -186,6 +187,19 @@ def test_the_estimate_is_reported_before_the_start(capsys):
     assert told[0][0] == "memory, MB"
     cover(latent_rows(500, 8), 5, max_memory="50MB", progress=True)
     assert "working set of at most" in capsys.readouterr().err
+
+
+def test_printed_progress_shows_the_remaining_time(capsys, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("reduset._progress.time.monotonic", lambda: now[0])
+    report = Progress(True).stage("choosing")
+    for second, done in ((1, 100), (2, 200), (11, 1000)):
+        now[0] = float(second)
+        report(done, 2000)
+    lines = capsys.readouterr().err.split("\r")
+    assert "100/2,000    1.0 s  " in lines[1]  # nothing is known yet
+    assert "200/2,000    2.0 s, 18 s left" in lines[2]
+    assert "1,000/2,000   11.0 s, 11 s left" in lines[3]
 
 
 def test_parts_are_one_array():

@@ -66,7 +66,7 @@ class HostRows:
     first_rows = 1 << 14
     max_full_update = 1 << 27
 
-    def __init__(self, values: NDArray[Any]) -> None:
+    def __init__(self, values: Any) -> None:  # or another object with its shape, type and indexing
         self.values = values
         self.count, self.dimension = values.shape
 

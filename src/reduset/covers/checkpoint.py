@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 
 from reduset import _archive
-from reduset._engine import LazyCover, NearRows, blocks, to_numpy
+from reduset._engine import LazyCover, NearRows, to_numpy
 from reduset._types import Indices, Report
 from reduset.covers.near import net_of, priorities
 
 f = _archive.fields
 INTERVAL, RATIO = 10.0, 100.0  # least seconds between two files, and their ratio to the seconds of writing one
 SAMPLED = 1024
-PARTS, MIN_PART = 32, 1 << 12  # parts of the list of a net, and least rows of a part
+MIN_PART = 1 << 12  # rows of the first part of a net
 FILE = _archive.Kind(
     "reduset.CoverCheckpoint",
     "checkpoint",
@@ -40,7 +40,7 @@ FILE = _archive.Kind(
 EMPTY = {name: np.empty(0) for name in ("indices", "distances", "bounds", "seen", "order")} | {"done": 0}
 
 
-class Checkpoint:
+class CoverCheckpoint:
     """The file of one selection.
 
     Attributes
@@ -106,7 +106,7 @@ def _plain(value: Any) -> Any:
     return f"{array.dtype} {array.shape} {hashlib.sha256(array.tobytes()).hexdigest()[:16]}"
 
 
-def continued(traversal: LazyCover, limit: int, squared_radius: float, checkpoint: Checkpoint | None, report: Report) -> float:
+def continued(traversal: LazyCover, limit: int, squared_radius: float, checkpoint: CoverCheckpoint | None, report: Report) -> float:
     """`LazyCover.extend` from the state of a checkpoint, which is updated."""
     if checkpoint is None:
         return traversal.extend(limit, squared_radius, report)
@@ -122,7 +122,9 @@ def continued(traversal: LazyCover, limit: int, squared_radius: float, checkpoin
     return remaining
 
 
-def net_in_parts(search: NearRows, keep: Any, n: int, fixed: Indices, checkpoint: Checkpoint | None, report: Report) -> Indices:
+def net_in_parts(
+    search: NearRows, keep: Any, n: int, fixed: Indices, checkpoint: CoverCheckpoint | None, report: Report
+) -> Indices:
     """`net_of` the rows in order of their priority. With a checkpoint, part by part: each without the rows near to kept ones."""
     if checkpoint is None:
         return net_of(search, priorities(search, keep, n), fixed, report)
@@ -130,11 +132,14 @@ def net_in_parts(search: NearRows, keep: Any, n: int, fixed: Indices, checkpoint
     order = state["order"] if len(state["order"]) else priorities(search, keep, n)
     if isinstance(keep, str) and keep == "medoid":  # its order takes about as long as the net
         checkpoint.save(lambda: {"order": order}, at_once=not len(state["order"]))
-    kept, begun = state["indices"].astype(np.int64), state["done"]
-    for a, b in blocks(n - begun, max(MIN_PART, -(-n // PARTS))):
-        more = net_of(search, order[begun + a : begun + b], np.concatenate([fixed, kept]))
-        kept = np.concatenate([kept, more])
-        report(begun + b, n)
-        so_far = {"indices": kept, "distances": np.zeros(len(kept)), "done": begun + b}
-        checkpoint.save(lambda so_far=so_far: so_far, at_once=begun + b == n)  # type: ignore[misc]
+    kept, done, length = state["indices"].astype(np.int64), state["done"], MIN_PART
+    while done < n:
+        begun, end = time.monotonic(), min(n, done + length)
+        kept = np.concatenate([kept, net_of(search, order[done:end], np.concatenate([fixed, kept]))])
+        done = end
+        report(done, n)
+        so_far = {"indices": kept, "distances": np.zeros(len(kept)), "done": done}
+        checkpoint.save(lambda so_far=so_far: so_far, at_once=done == n)  # type: ignore[misc]
+        if time.monotonic() - begun < INTERVAL:  # a part prepares all kept rows, so that many parts take longer
+            length *= 2
     return kept

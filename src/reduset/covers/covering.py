@@ -20,7 +20,7 @@ from reduset import _validate
 from reduset._engine import HostRows, LazyCover, near_rows, to_numpy
 from reduset._progress import Progress
 from reduset._types import Indices, ProgressLike
-from reduset.covers.checkpoint import Checkpoint, continued
+from reduset.covers.checkpoint import CoverCheckpoint, continued
 from reduset.covers.memory import for_traversal, limited
 from reduset.covers.near import priority_of
 from reduset.covers.result import FARTHEST, NET, Cover, net_cover
@@ -118,10 +118,10 @@ def cover(
     is_net = size is None and (share is None or share >= FEW or n <= SAMPLED)
     method = NET if is_net else FARTHEST
     options = {"size": size, "radius": radius, "metric": metric, "keep": keep, "start": start, "method": method}
-    saved = None if checkpoint is None else Checkpoint(checkpoint, rows, **options)
+    saved = None if checkpoint is None else CoverCheckpoint(checkpoint, rows, **options)
     display = Progress(progress)
     try:
-        if is_net:
+        if is_net and radius is not None:
             found = net_cover(rows, cosine, radius, "first" if priority is None else priority, start, assignments, display, saved)
         else:
             expected = limit if share is None else int(np.ceil(share * n))
@@ -148,7 +148,7 @@ def _farthest_first(
     start: Any,
     assignments: bool,
     display: Progress,
-    checkpoint: Checkpoint | None,
+    checkpoint: CoverCheckpoint | None,
     expected: int,
 ) -> Cover:
     n = rows.count

@@ -6,7 +6,6 @@ Both count what a call allocates: rows that it loads, and its working set. Mappe
 from __future__ import annotations
 
 import re
-from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -50,7 +49,7 @@ def memory_of(value: Any) -> float:
     found = re.fullmatch(r"\s*(\d+\.?\d*)\s*([kmgt]i?)?b?\s*", value, re.IGNORECASE) if isinstance(value, str) else None
     if found:
         value = float(found[1]) * UNITS[(found[2] or "").lower()]
-    if isinstance(value, bool) or not isinstance(value, Real) or not 1 <= value < np.inf:
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 1 <= value < np.inf:
         raise ValueError(f'max_memory must be a number of bytes, or text such as "16GB"; got {value!r}')
     return float(value)
 

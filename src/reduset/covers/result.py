@@ -17,7 +17,7 @@ from reduset._engine import HostRows, near_rows, to_numpy
 from reduset._progress import Progress
 from reduset._types import Array, Indices, ProgressLike
 from reduset.covers.auditing import Audit, audit
-from reduset.covers.checkpoint import Checkpoint, net_in_parts
+from reduset.covers.checkpoint import CoverCheckpoint, net_in_parts
 from reduset.covers.memory import Memory, for_net, limited, memory_of, memory_rows
 from reduset.covers.near import Pairs, WithPoints, chains, diameter, nearest_within, pairs_within, priority_of
 from reduset.covers.parquet import read_rows_of_cover, write_rows_of_cover
@@ -305,7 +305,7 @@ def net_cover(
     start: Any,
     assignments: bool,
     display: Progress,
-    checkpoint: Checkpoint | None = None,
+    checkpoint: CoverCheckpoint | None = None,
 ) -> Cover:
     """The net of the rows, with the nearest centre of every row. ``start`` may be a store of points."""
     n, points = rows.count, None
