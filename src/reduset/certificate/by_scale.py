@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from reduset._engine import Frame, blocks, cached_property
 from reduset._types import Array, Precision
