@@ -34,7 +34,7 @@ from scipy.stats import chi2
 from reduset._engine import single_threaded_blas
 from reduset._types import Array, Indices
 from reduset.covers import cover
-from reduset.cytometry.comparing import COLUMNS, STATISTIC_ROUNDING, Differences, Projection, compare, log_shares, scatter
+from reduset.cytometry.comparing import COLUMNS, STATISTIC_ROUNDING, Differences, GroupProjection, compare, log_shares, scatter
 from reduset.cytometry.design import Design, relabellings
 from reduset.cytometry.populations import Populations
 
@@ -174,7 +174,7 @@ def _tests(
         equal = np.ones_like(values)
         free = len(values) - design.nuisance.shape[1]
         typical = _typical_variances(scatter(values, equal, design.nuisance)[0] / free, expected, free)
-        projection = Projection.of(equal[:, 0], design, X)
+        projection = GroupProjection.of(equal[:, 0], design, X)
         statistics, largest = np.empty(counts.shape[1]), np.zeros(X.shape[1])
         for first in range(0, counts.shape[1], COLUMNS):
             columns = slice(first, first + COLUMNS)

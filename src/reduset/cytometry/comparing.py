@@ -303,11 +303,11 @@ def fit(
     least = (
         np.broadcast_to(sampling_variance if weights is None else weights * sampling_variance, values.shape).mean(axis=0) / known
     )
-    shared = Projection.of(np.ones(len(values)), design, X) if weights is None else None
+    shared = GroupProjection.of(np.ones(len(values)), design, X) if weights is None else None
     step = COLUMNS if weights is None else 1  # columns of the same weights
     for first in range(0, k, step):
         columns = slice(first, first + step)
-        projection = Projection.of(weights[:, first], design, X) if weights is not None else cast(Projection, shared)
+        projection = GroupProjection.of(weights[:, first], design, X) if weights is not None else cast(GroupProjection, shared)
         explained, energy, effects[:, columns] = projection.explained(values[:, columns], X)
         spreads[:, columns] = projection.spreads[:, None]
         residual = energy - explained
@@ -319,7 +319,7 @@ def fit(
     return Fits(statistics, effects, spreads * np.sqrt(variance), freedom)
 
 
-class Projection(NamedTuple):
+class GroupProjection(NamedTuple):
     """Arrays that depend only on the weights: √w, M, XᵀGX, whether Z determines a labelling, and √ of (XᵀGX)⁻¹'s diagonal."""
 
     root: Array
@@ -329,7 +329,7 @@ class Projection(NamedTuple):
     spreads: Array
 
     @classmethod
-    def of(cls, weights: Array, design: Design, X: Array) -> Projection:
+    def of(cls, weights: Array, design: Design, X: Array) -> GroupProjection:
         root = np.sqrt(weights)
         q, _ = np.linalg.qr(design.nuisance * root[:, None])
         off = np.eye(len(root)) - q @ q.T
