@@ -178,9 +178,8 @@ class Cover:
         if rows.count != len(self.assignments):
             raise ValueError(f"data must have the {len(self.assignments):,} rows of this cover, got {rows.count:,}")
         if data is None and max_memory is not None:
-            rows = limited(copy(rows), memory_of(max_memory), rows.loaded)
-        rows = held(rows)
-        return rows
+            rows = limited(copy(rows), memory_of(max_memory), getattr(rows, "loaded", 0))
+        return held(rows)
 
     def update(
         self,

@@ -28,7 +28,7 @@ from reduset._engine import (
     to_numpy,
 )
 from reduset.covers.files import MAPPED, array_of, expanded
-from reduset.covers.memory import limited, loadable, memory_of
+from reduset.covers.memory import limited, loadable, memory_of, of_reader
 from reduset.covers.parts import RowParts, scratch
 from reduset.data import opened
 from reduset.io import FileError
@@ -54,9 +54,7 @@ def open_rows(data: Any, column: str | None = None, cosine: bool = False, max_me
 
 def _rows_of(data: Any, column: str | None, limit: float) -> Any:
     if on_device(data):
-        if limit < np.inf:
-            raise ValueError("max_memory must not be given for an array on a GPU, which stays there; omit it")
-        return DeviceRows(require_range(DevicePoints.checked(data, "data"), "data").values)
+        return limited(DeviceRows(require_range(DevicePoints.checked(data, "data"), "data").values), limit)
     values = array_of(data, column, loadable(limit))
     is_mapped = isinstance(values, RowParts | np.memmap)
     loaded = 0 if values is None or is_mapped else values.nbytes
@@ -91,7 +89,7 @@ def held(rows: Any) -> Any:
     values = scratch(rows.rows.shape, rows.rows.dtype, loadable(limit))
     for a, b, part in rows.rows.results(np.array):
         values[a:b] = part
-    return limited(HostRows(values), limit, 0 if isinstance(values, np.memmap) else values.nbytes)
+    return limited(HostRows(values), limit, of_reader(rows) + (0 if isinstance(values, np.memmap) else values.nbytes))
 
 
 def joined(rows: Any, more: Any) -> Any:
