@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from copy import copy
 from functools import partial
 from numbers import Real
 from typing import Any
@@ -44,7 +45,7 @@ def open_rows(data: Any, column: str | None = None, cosine: bool = False, max_me
     """Checked rows as a `HostRows`, as `DeviceRows` if they are on a GPU, or as `FetchedRows` if they are in blocks."""
     limit = memory_of(max_memory)
     if isinstance(data, HostRows | DeviceRows | FetchedRows):
-        return data
+        return data if max_memory is None else limited(copy(data), limit, getattr(data, "loaded", 0))
     with _naming_file(data):
         rows = _rows_of(expanded(data), column, limit)
         if cosine:
@@ -59,6 +60,8 @@ def _rows_of(data: Any, column: str | None, limit: float) -> Any:
     is_mapped = isinstance(values, RowParts | np.memmap)
     loaded = 0 if values is None or is_mapped else values.nbytes
     values = opened(data) if values is None else values
+    if isinstance(values, np.memmap) and values.ndim == 2 and values.dtype in MAPPED:
+        values = RowParts([values])  # which reads rows in the order of the file
     if in_blocks(values):
         return limited(rows_in_place(require_range(values, "data")), limit)
     if (bits := _bfloat16_bits(values)) is not None:
@@ -89,7 +92,8 @@ def held(rows: Any) -> Any:
     values = scratch(rows.rows.shape, rows.rows.dtype, loadable(limit))
     for a, b, part in rows.rows.results(np.array):
         values[a:b] = part
-    return limited(HostRows(values), limit, of_reader(rows) + (0 if isinstance(values, np.memmap) else values.nbytes))
+    loaded = 0 if isinstance(values, np.memmap) else values.nbytes
+    return limited(HostRows(values if loaded else RowParts([values])), limit, of_reader(rows) + loaded)
 
 
 def joined(rows: Any, more: Any) -> Any:
