@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from copy import copy
 from functools import partial
 from numbers import Real
 from typing import Any
@@ -28,7 +29,7 @@ from reduset._engine import (
     to_numpy,
 )
 from reduset.covers.files import MAPPED, array_of, expanded
-from reduset.covers.memory import limited, loadable, memory_of
+from reduset.covers.memory import limited, loadable, memory_of, of_reader
 from reduset.covers.parts import RowParts, scratch
 from reduset.data import opened
 from reduset.io import FileError
@@ -44,7 +45,7 @@ def open_rows(data: Any, column: str | None = None, cosine: bool = False, max_me
     """Checked rows as a `HostRows`, as `DeviceRows` if they are on a GPU, or as `FetchedRows` if they are in blocks."""
     limit = memory_of(max_memory)
     if isinstance(data, HostRows | DeviceRows | FetchedRows):
-        return data
+        return data if max_memory is None else limited(copy(data), limit, getattr(data, "loaded", 0))
     with _naming_file(data):
         rows = _rows_of(expanded(data), column, limit)
         if cosine:
@@ -54,13 +55,13 @@ def open_rows(data: Any, column: str | None = None, cosine: bool = False, max_me
 
 def _rows_of(data: Any, column: str | None, limit: float) -> Any:
     if on_device(data):
-        if limit < np.inf:
-            raise ValueError("max_memory must not be given for an array on a GPU, which stays there; omit it")
-        return DeviceRows(require_range(DevicePoints.checked(data, "data"), "data").values)
+        return limited(DeviceRows(require_range(DevicePoints.checked(data, "data"), "data").values), limit)
     values = array_of(data, column, loadable(limit))
     is_mapped = isinstance(values, RowParts | np.memmap)
     loaded = 0 if values is None or is_mapped else values.nbytes
     values = opened(data) if values is None else values
+    if isinstance(values, np.memmap) and values.ndim == 2 and values.dtype in MAPPED:
+        values = RowParts([values])  # which reads rows in the order of the file
     if in_blocks(values):
         return limited(rows_in_place(require_range(values, "data")), limit)
     if (bits := _bfloat16_bits(values)) is not None:
@@ -91,7 +92,8 @@ def held(rows: Any) -> Any:
     values = scratch(rows.rows.shape, rows.rows.dtype, loadable(limit))
     for a, b, part in rows.rows.results(np.array):
         values[a:b] = part
-    return limited(HostRows(values), limit, 0 if isinstance(values, np.memmap) else values.nbytes)
+    loaded = 0 if isinstance(values, np.memmap) else values.nbytes
+    return limited(HostRows(values if loaded else RowParts([values])), limit, of_reader(rows) + loaded)
 
 
 def joined(rows: Any, more: Any) -> Any:
