@@ -27,12 +27,11 @@ from reduset._validate import seeded
 from reduset.anndata.annotated import (
     MADE_BY,
     check_annotated,
-    check_free,
     column_of,
     labels_of,
     library,
+    previous_record,
     profile_facts,
-    record_of,
     store,
 )
 from reduset.anndata.representation import Representation, counts_of, group_sums, representation
@@ -125,7 +124,8 @@ def metacells(
     default = max(1, round(n / CELLS_PER_METACELL))
     count = default if size is None else _validate.whole(size, "size", 1, n, "there are no more cells")
     tol = _validate.positive(tol, "tol", "it is a relative error, 0.01 for one percent")
-    _check_key(adata, key_added)
+    if key_added is not None:
+        previous_record(adata, key_added, METACELLS_MADE_BY, [key_added])
     labels = None if label_key is None else _Labels.of(adata, label_key, "label_key")
     samples = None if sample_key is None else _Labels.of(adata, sample_key, "sample_key")
     numbers = {key: _numbers(adata, key) for key in ([mean_keys] if isinstance(mean_keys, str) else mean_keys)}
@@ -167,19 +167,6 @@ def metacells(
     }
     _write_back(adata, coordinates, groups, names, key_added)
     return profiles
-
-
-def _check_key(adata: Any, key: str | None) -> None:
-    """Raise an error if the column for the assignments exists and was not written by metacells."""
-    if key is None:
-        return
-    if not isinstance(key, str) or not key:
-        raise TypeError(f"key_added must be a name for a column of obs or None, got {key!r}")
-    if record_of(adata, key, METACELLS_MADE_BY) is None:
-        way_out = "choose another key_added, or key_added=None"
-        check_free(adata, [key], way_out)
-        if key in adata.uns:
-            raise ValueError(f"uns[{key!r}] exists and was not written by metacells; {way_out}")
 
 
 def _write_back(adata: Any, coordinates: Representation, groups: _Metacells, names: list[str], key: str | None) -> None:
