@@ -143,7 +143,8 @@ def metacells(
         obs[str(label_key)], proportions = labels.majority(groups)
         obs[f"{label_key}_purity"] = proportions
         purity = {"purity": float(proportions @ groups.sizes / n)}
-    obs |= {key: _group_means(values, groups) for key, values in numbers.items()}
+    for key, values in numbers.items():  # means of the values that are not missing
+        obs[key] = library("pandas").Series(values).groupby(groups.assignments).mean().to_numpy()
     params = {"use_rep": coordinates.name, "layer": layer, "label_key": label_key, "sample_key": sample_key, "tol": tol}
     params |= {"size": count, "rng": rng if isinstance(rng, int | np.integer) else None}
     names = [f"metacell{j}" for j in range(len(groups.sizes))]
@@ -243,14 +244,6 @@ def _numbers(adata: Any, key: str) -> Array:
     if getattr(column.dtype, "kind", "O") not in "fiub":
         raise ValueError(f"mean_keys must name columns of obs with numbers, and obs[{key!r}] holds {column.dtype}; use label_key")
     return np.asarray(column.to_numpy(np.float64, na_value=np.nan))
-
-
-def _group_means(values: Array, groups: _Metacells) -> Array:
-    """(m,) the mean of the values of each metacell that are not missing; NaN if all are missing."""
-    present, m = ~np.isnan(values), len(groups.sizes)
-    counts = np.bincount(groups.assignments[present], minlength=m)
-    sums = np.bincount(groups.assignments[present], values[present], m)
-    return np.divide(sums, counts, out=np.full(m, np.nan), where=counts > 0)
 
 
 # -- the certificate ----------------------------------------------------------------------------------------------------------
