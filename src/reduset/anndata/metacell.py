@@ -126,8 +126,7 @@ def metacells(
     tol = _validate.positive(tol, "tol", "it is a relative error, 0.01 for one percent")
     if key_added is not None:
         previous_record(adata, key_added, METACELLS_MADE_BY, [key_added])
-    labels = None if label_key is None else _Labels.of(adata, label_key, "label_key")
-    samples = None if sample_key is None else _Labels.of(adata, sample_key, "sample_key")
+    labels, samples = _labels(adata, label_key, "label_key"), _labels(adata, sample_key, "sample_key")
     numbers = {key: _numbers(adata, key) for key in ([mean_keys] if isinstance(mean_keys, str) else mean_keys)}
     layer, matrix, var = counts_of(adata, layer)
     coordinates = representation(adata, use_rep)
@@ -137,10 +136,10 @@ def metacells(
         error, error_text = _certified(coordinates.values, groups, tol, generator)
     obs: dict[str, Any] = {"n_cells": groups.sizes}
     if samples is not None:
-        obs[str(sample_key)] = samples.majority(groups)[0]
+        obs[str(sample_key)] = _majority(samples, groups)[0]
     purity = {}
     if labels is not None:
-        obs[str(label_key)], proportions = labels.majority(groups)
+        obs[str(label_key)], proportions = _majority(labels, groups)
         obs[f"{label_key}_purity"] = proportions
         purity = {"purity": float(proportions @ groups.sizes / n)}
     for key, values in numbers.items():  # means of the values that are not missing
@@ -193,12 +192,12 @@ class _Metacells:
     explained: float
 
     @classmethod
-    def of(cls, values: Floats, size: int, samples: _Labels | None, rng: np.random.Generator) -> _Metacells:
+    def of(cls, values: Floats, size: int, samples: Any, rng: np.random.Generator) -> _Metacells:
         """The metacells of all cells, or of each sample separately."""
         parts: list[Any] = [slice(None)]
         quota, rngs = np.array([size]), [rng]
         if samples is not None:
-            cells = np.bincount(samples.codes, minlength=len(samples.names))
+            cells = np.bincount(samples.codes, minlength=len(samples.categories))
             parts = [np.flatnonzero(samples.codes == k) for k in range(len(cells))]
             quota, rngs = quotas(size, cells.astype(float), cells, "proportional"), rng.spawn(len(cells))
         assignments, distances, centres = np.empty(len(values), np.int64), np.empty(len(values)), np.empty((0, values.shape[1]))
@@ -213,30 +212,22 @@ class _Metacells:
         return cls(assignments, sizes, centres, distances, between / total if total > 0 else 1.0)
 
 
-@dataclass(frozen=True)
-class _Labels:
-    """The labels of cells as codes, with their names."""
+def _labels(adata: Any, key: str | None, parameter: str) -> Any:
+    """The labels of cells, a Categorical. Its categories have the order of the column's, and so their colours."""
+    if key is None:
+        return None
+    column = column_of(adata, key, parameter)
+    names = [str(category) for category in column.cat.categories] if hasattr(column, "cat") else None
+    return library("pandas").Categorical(labels_of(adata, key, parameter), names)
 
-    codes: Indices
-    names: Any
 
-    @classmethod
-    def of(cls, adata: Any, key: str, parameter: str) -> _Labels:
-        names, codes = np.unique(labels_of(adata, key, parameter), return_inverse=True)
-        column = column_of(adata, key, parameter)
-        if hasattr(column, "cat"):  # keep the order of the categories, and with it their colours
-            categories = [str(category) for category in column.cat.categories]
-            codes, names = np.array([categories.index(name) for name in names])[codes], np.array(categories, object)
-        return cls(codes.astype(np.int64), names)
-
-    def majority(self, groups: _Metacells) -> tuple[Any, Array]:
-        """(m,) the most frequent label of each metacell, and its proportion. Of equally frequent labels, the first is returned."""
-        k = len(self.names)
-        pairs, counts = np.unique(groups.assignments * k + self.codes, return_counts=True)
-        order = np.lexsort((pairs, -counts, pairs // k))
-        first = order[np.unique(pairs[order] // k, return_index=True)[1]]
-        labels = library("pandas").Categorical.from_codes(pairs[first] % k, self.names.astype(object))
-        return labels, counts[first] / groups.sizes
+def _majority(labels: Any, groups: _Metacells) -> tuple[Any, Array]:
+    """(m,) the most frequent label of each metacell, and its proportion. Of equally frequent labels, the first is returned."""
+    k = len(labels.categories)
+    pairs, counts = np.unique(groups.assignments * k + labels.codes, return_counts=True)
+    order = np.lexsort((pairs, -counts, pairs // k))
+    first = order[np.unique(pairs[order] // k, return_index=True)[1]]
+    return library("pandas").Categorical.from_codes(pairs[first] % k, dtype=labels.dtype), counts[first] / groups.sizes
 
 
 def _numbers(adata: Any, key: str) -> Array:
