@@ -11,7 +11,7 @@ from reduset.io import FileError
 def made(names, labels=None, path="x/a.fcs", is_fcs=True):
     labels = tuple(labels or [""] * len(names))
     dyes = tuple(k for k, name in enumerate(names) if not name.startswith(("Time", "FSC", "SSC", "Event")))
-    return FileChannels(path, tuple(names), labels, np.full(len(names), 1024.0), dyes, 10, is_fcs, False)
+    return FileChannels(path, tuple(names), labels, np.full(len(names), 1024.0), dyes, 10, is_fcs)
 
 
 FILE = made(["Time", "FITC-A", "FITC-H", "PE-A", "(Ce140)Dd"], ["", "CD3", "", "HLA-DR", "CD8a"])

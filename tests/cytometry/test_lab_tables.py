@@ -210,6 +210,12 @@ def test_cells_without_a_position_follow_the_one_before(tmp_path):
     assert lab_table(near, "panel").columns == {"1": ("7", "7"), "2": ("8", "8")}
 
 
+def test_an_element_of_the_other_format_does_not_hide_a_rectangle(tmp_path):
+    rows = '<row r="1048576"><c r="A1048576"><v>1</v></c></row><table/><row r="1"><c r="XFD1"><v>1</v></c></row>'
+    with pytest.raises(FileError, match=r"far\.xlsx: .* spans 17,179,869,184 cells"):
+        lab_table(with_rows(tmp_path / "far.xlsx", rows), "panel")
+
+
 def test_repeated_empty_cells_after_a_table_are_no_part_of_it(tmp_path):
     blank = "<table:table-cell table:number-columns-repeated='16382'/>"
     rows = [f"<table:table-row>{ods_cell(a)}{ods_cell(b)}{blank}</table:table-row>" for a, b in [("file", "dose"), ("a.fcs", "3")]]

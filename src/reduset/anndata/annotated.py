@@ -81,6 +81,19 @@ def check_free(adata: Any, columns: Iterable[str], way_out: str) -> None:
         raise ValueError(f"obs[{existing!r}] exists and would be overwritten; {way_out}")
 
 
+def previous_record(adata: Any, key: Any, made_by: str, columns: Iterable[str]) -> dict[str, Any]:
+    """The facts of an earlier call with the same key, which is replaced. Raises an error if there is other content."""
+    if not isinstance(key, str) or not key:
+        raise TypeError(f"key_added must be a name for columns of obs, got {key!r}")
+    record = record_of(adata, key, made_by)
+    if record is None:
+        way_out = f"choose another key_added than {key!r}, or delete it"
+        check_free(adata, columns, way_out)
+        if key in adata.uns:
+            raise ValueError(f"uns[{key!r}] exists and was not written by {made_by}; {way_out}")
+    return record or {}
+
+
 def store(adata: Any, obs: Mapping[str, Any], uns: Mapping[str, Any], obsm: Mapping[str, Any] | None = None) -> None:
     """Write columns, arrays and facts; a view becomes a copy."""
     with warnings.catch_warnings():

@@ -27,12 +27,11 @@ from reduset._validate import seeded
 from reduset.anndata.annotated import (
     MADE_BY,
     check_annotated,
-    check_free,
     column_of,
     labels_of,
     library,
+    previous_record,
     profile_facts,
-    record_of,
     store,
 )
 from reduset.anndata.representation import Representation, counts_of, group_sums, representation
@@ -125,9 +124,9 @@ def metacells(
     default = max(1, round(n / CELLS_PER_METACELL))
     count = default if size is None else _validate.whole(size, "size", 1, n, "there are no more cells")
     tol = _validate.positive(tol, "tol", "it is a relative error, 0.01 for one percent")
-    _check_key(adata, key_added)
-    labels = None if label_key is None else _Labels.of(adata, label_key, "label_key")
-    samples = None if sample_key is None else _Labels.of(adata, sample_key, "sample_key")
+    if key_added is not None:
+        previous_record(adata, key_added, METACELLS_MADE_BY, [key_added])
+    labels, samples = _labels(adata, label_key, "label_key"), _labels(adata, sample_key, "sample_key")
     numbers = {key: _numbers(adata, key) for key in ([mean_keys] if isinstance(mean_keys, str) else mean_keys)}
     layer, matrix, var = counts_of(adata, layer)
     coordinates = representation(adata, use_rep)
@@ -137,13 +136,14 @@ def metacells(
         error, error_text = _certified(coordinates.values, groups, tol, generator)
     obs: dict[str, Any] = {"n_cells": groups.sizes}
     if samples is not None:
-        obs[str(sample_key)] = samples.majority(groups)[0]
+        obs[str(sample_key)] = _majority(samples, groups)[0]
     purity = {}
     if labels is not None:
-        obs[str(label_key)], proportions = labels.majority(groups)
+        obs[str(label_key)], proportions = _majority(labels, groups)
         obs[f"{label_key}_purity"] = proportions
         purity = {"purity": float(proportions @ groups.sizes / n)}
-    obs |= {key: _group_means(values, groups) for key, values in numbers.items()}
+    for key, values in numbers.items():  # means of the values that are not missing
+        obs[key] = library("pandas").Series(values).groupby(groups.assignments).mean().to_numpy()
     params = {"use_rep": coordinates.name, "layer": layer, "label_key": label_key, "sample_key": sample_key, "tol": tol}
     params |= {"size": count, "rng": rng if isinstance(rng, int | np.integer) else None}
     names = [f"metacell{j}" for j in range(len(groups.sizes))]
@@ -169,19 +169,6 @@ def metacells(
     return profiles
 
 
-def _check_key(adata: Any, key: str | None) -> None:
-    """Raise an error if the column for the assignments exists and was not written by metacells."""
-    if key is None:
-        return
-    if not isinstance(key, str) or not key:
-        raise TypeError(f"key_added must be a name for a column of obs or None, got {key!r}")
-    if record_of(adata, key, METACELLS_MADE_BY) is None:
-        way_out = "choose another key_added, or key_added=None"
-        check_free(adata, [key], way_out)
-        if key in adata.uns:
-            raise ValueError(f"uns[{key!r}] exists and was not written by metacells; {way_out}")
-
-
 def _write_back(adata: Any, coordinates: Representation, groups: _Metacells, names: list[str], key: str | None) -> None:
     """The metacell of every cell in obs, and coordinates that were computed here in obsm."""
     obs = {} if key is None else {key: library("pandas").Categorical.from_codes(groups.assignments, names)}
@@ -205,12 +192,12 @@ class _Metacells:
     explained: float
 
     @classmethod
-    def of(cls, values: Floats, size: int, samples: _Labels | None, rng: np.random.Generator) -> _Metacells:
+    def of(cls, values: Floats, size: int, samples: Any, rng: np.random.Generator) -> _Metacells:
         """The metacells of all cells, or of each sample separately."""
         parts: list[Any] = [slice(None)]
         quota, rngs = np.array([size]), [rng]
         if samples is not None:
-            cells = np.bincount(samples.codes, minlength=len(samples.names))
+            cells = np.bincount(samples.codes, minlength=len(samples.categories))
             parts = [np.flatnonzero(samples.codes == k) for k in range(len(cells))]
             quota, rngs = quotas(size, cells.astype(float), cells, "proportional"), rng.spawn(len(cells))
         assignments, distances, centres = np.empty(len(values), np.int64), np.empty(len(values)), np.empty((0, values.shape[1]))
@@ -225,30 +212,22 @@ class _Metacells:
         return cls(assignments, sizes, centres, distances, between / total if total > 0 else 1.0)
 
 
-@dataclass(frozen=True)
-class _Labels:
-    """The labels of cells as codes, with their names."""
+def _labels(adata: Any, key: str | None, parameter: str) -> Any:
+    """The labels of cells, a Categorical. Its categories have the order of the column's, and so their colours."""
+    if key is None:
+        return None
+    column = column_of(adata, key, parameter)
+    names = [str(category) for category in column.cat.categories] if hasattr(column, "cat") else None
+    return library("pandas").Categorical(labels_of(adata, key, parameter), names)
 
-    codes: Indices
-    names: Any
 
-    @classmethod
-    def of(cls, adata: Any, key: str, parameter: str) -> _Labels:
-        names, codes = np.unique(labels_of(adata, key, parameter), return_inverse=True)
-        column = column_of(adata, key, parameter)
-        if hasattr(column, "cat"):  # keep the order of the categories, and with it their colours
-            categories = [str(category) for category in column.cat.categories]
-            codes, names = np.array([categories.index(name) for name in names])[codes], np.array(categories, object)
-        return cls(codes.astype(np.int64), names)
-
-    def majority(self, groups: _Metacells) -> tuple[Any, Array]:
-        """(m,) the most frequent label of each metacell, and its proportion. Of equally frequent labels, the first is returned."""
-        k = len(self.names)
-        pairs, counts = np.unique(groups.assignments * k + self.codes, return_counts=True)
-        order = np.lexsort((pairs, -counts, pairs // k))
-        first = order[np.unique(pairs[order] // k, return_index=True)[1]]
-        labels = library("pandas").Categorical.from_codes(pairs[first] % k, self.names.astype(object))
-        return labels, counts[first] / groups.sizes
+def _majority(labels: Any, groups: _Metacells) -> tuple[Any, Array]:
+    """(m,) the most frequent label of each metacell, and its proportion. Of equally frequent labels, the first is returned."""
+    k = len(labels.categories)
+    pairs, counts = np.unique(groups.assignments * k + labels.codes, return_counts=True)
+    order = np.lexsort((pairs, -counts, pairs // k))
+    first = order[np.unique(pairs[order] // k, return_index=True)[1]]
+    return library("pandas").Categorical.from_codes(pairs[first] % k, dtype=labels.dtype), counts[first] / groups.sizes
 
 
 def _numbers(adata: Any, key: str) -> Array:
@@ -256,14 +235,6 @@ def _numbers(adata: Any, key: str) -> Array:
     if getattr(column.dtype, "kind", "O") not in "fiub":
         raise ValueError(f"mean_keys must name columns of obs with numbers, and obs[{key!r}] holds {column.dtype}; use label_key")
     return np.asarray(column.to_numpy(np.float64, na_value=np.nan))
-
-
-def _group_means(values: Array, groups: _Metacells) -> Array:
-    """(m,) the mean of the values of each metacell that are not missing; NaN if all are missing."""
-    present, m = ~np.isnan(values), len(groups.sizes)
-    counts = np.bincount(groups.assignments[present], minlength=m)
-    sums = np.bincount(groups.assignments[present], values[present], m)
-    return np.divide(sums, counts, out=np.full(m, np.nan), where=counts > 0)
 
 
 # -- the certificate ----------------------------------------------------------------------------------------------------------

@@ -18,12 +18,11 @@ from reduset._validate import seeded
 from reduset.anndata.annotated import (
     MADE_BY,
     check_annotated,
-    check_free,
     first_cells,
     labels_of,
     library,
+    previous_record,
     profile_facts,
-    record_of,
     store,
 )
 from reduset.anndata.representation import Representation, representation
@@ -113,7 +112,8 @@ def sketch(
     """
     check_annotated(adata, written=not copy)
     count = _size(size, fraction, adata.n_obs)
-    previous = _previous(adata, key_added)
+    names = [f"{key_added}{suffix}" for suffix in ("", WEIGHT, ASSIGNMENT)]
+    previous = previous_record(adata, key_added, SKETCH_MADE_BY, names)
     groups = None if sample_key is None else labels_of(adata, sample_key, "sample_key")
     coordinates = representation(adata, use_rep)
     # components in obsm have the same unit, even if their spreads differ; columns of X may have different units
@@ -146,19 +146,6 @@ def _size(size: int | None, fraction: float | None, n: int) -> int:
     if isinstance(size, float) and 0 < size < 1:
         raise ValueError(f"size must be a whole number of cells, got {size!r}; for a proportion use fraction={size!r}")
     return _validate.whole(size, "size", 1, n, "there are no more cells")
-
-
-def _previous(adata: Any, key: str) -> dict[str, Any]:
-    """The facts of an earlier call with the same key, which is replaced. Raises an error if the key has other content."""
-    if not isinstance(key, str) or not key:
-        raise TypeError(f"key_added must be a name for columns of obs, got {key!r}")
-    record = record_of(adata, key, SKETCH_MADE_BY)
-    if record is None:
-        way_out = f"choose another key_added than {key!r}, or delete it"
-        check_free(adata, (key, key + WEIGHT, key + ASSIGNMENT), way_out)
-        if key in adata.uns:
-            raise ValueError(f"uns[{key!r}] exists and would be overwritten; {way_out}")
-    return record or {}
 
 
 def _columns(adata: Any, small: Sketch, key: str) -> tuple[dict[str, Any], str]:

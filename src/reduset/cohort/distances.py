@@ -73,22 +73,18 @@ def between(means: list[KernelMean], others: list[KernelMean] | None, progress: 
     return result
 
 
-def checked(means: Any, name: str) -> list[KernelMean]:
-    """A list of kernel means, at least one."""
+def checked(means: Any, name: str, kinds: tuple[type, ...] = (KernelMean,)) -> list[Any]:
+    """A list of kernel means, or of densities of several kinds, at least one."""
     listed = list(means)
     if not listed:
-        raise ValueError(f"{name} must hold at least one KernelMean, got none")
+        raise ValueError(f"{name} must hold at least one {'KernelMean' if len(kinds) == 1 else 'density'}, got none")
     for k, mean in enumerate(listed):
-        if isinstance(mean, Mixture):
-            raise TypeError(
-                f"{name}[{k}] must be a KernelMean, got a {type(mean).__name__}; compress with pieces='atoms', or compare two at a "
-                "time by a.distance(b) or a.kl(b)"
-            )
-        if not isinstance(mean, KernelMean):
-            raise TypeError(
-                f"{name}[{k}] must be a KernelMean, got {type(mean).__name__}; use KernelMean.from_samples(X, kernel), "
-                "or .mean of a Compression"
-            )
+        if not isinstance(mean, kinds):
+            way_out = "use KernelMean.from_samples(X, kernel), or .mean of a Compression"
+            if isinstance(mean, Mixture):
+                way_out = "compress with pieces='atoms', or compare two at a time by a.distance(b) or a.kl(b)"
+            wanted = " or a ".join(kind.__name__ for kind in kinds)
+            raise TypeError(f"{name}[{k}] must be a {wanted}, got {type(mean).__name__}; {way_out}")
     return listed
 
 

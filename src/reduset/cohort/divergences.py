@@ -26,7 +26,7 @@ from reduset._engine import blocks, single_threaded_blas
 from reduset._progress import Progress
 from reduset._types import Array, Floats, ProgressLike, SeedLike
 from reduset._validate import seeded
-from reduset.cohort.distances import on_same_atoms
+from reduset.cohort.distances import checked, on_same_atoms
 from reduset.kernels import ANY_FAMILY, Kernel, RadialKernel
 from reduset.mean import KernelMean
 from reduset.mixture import Mixture
@@ -110,25 +110,17 @@ def estimate(
 
 
 def _densities(means: Any, name: str) -> list[Density]:
-    listed = list(means)
-    if not listed:
-        raise ValueError(f"{name} must hold at least one density, got none")
-    return [_density(mean, f"{name}[{k}]") for k, mean in enumerate(listed)]
-
-
-def _density(mean: Any, name: str) -> Density:
-    if not isinstance(mean, KernelMean | Mixture):
-        raise TypeError(
-            f"{name} must be a KernelMean or a Mixture, got {type(mean).__name__}; use KernelMean.from_samples(X, kernel), "
-            "or .mean of a Compression"
-        )
-    if isinstance(mean, KernelMean) and not isinstance(mean.kernel, RadialKernel):
-        raise TypeError(f"{name} must be a density, but {mean.kernel!r} is no density; use {ANY_FAMILY}")
-    if mean.weights.min() < 0:
-        raise ValueError(
-            f"{name} must have non-negative weights, got a weight of {mean.weights.min():.3g}; compress with weights='simplex'"
-        )
-    return mean if abs(mean.mass - 1) < 1e-12 else mean / mean.mass
+    """A list of densities of mass 1."""
+    listed: list[Density] = []
+    for k, mean in enumerate(checked(means, name, (KernelMean, Mixture))):
+        if isinstance(mean, KernelMean) and not isinstance(mean.kernel, RadialKernel):
+            raise TypeError(f"{name}[{k}] must be a density, but {mean.kernel!r} is no density; use {ANY_FAMILY}")
+        least = mean.weights.min()
+        if least < 0:
+            way_out = "compress with weights='simplex'"
+            raise ValueError(f"{name}[{k}] must have non-negative weights, got a weight of {least:.3g}; {way_out}")
+        listed.append(mean if abs(mean.mass - 1) < 1e-12 else mean / mean.mass)
+    return listed
 
 
 def _averages(

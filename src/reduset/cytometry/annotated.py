@@ -141,8 +141,7 @@ def cells_to_anndata(study: CohortStudy, *, every_cell: bool = False) -> Any:
     sample = np.repeat(np.arange(len(samples.names)), samples.sizes)[rows]
     chosen, weights = np.zeros(small.n_samples, bool), np.zeros(small.n_samples)
     chosen[small.indices], weights[small.indices] = True, small.counts
-    known = samples.events or (None,) * len(samples.names)
-    events = [np.arange(size) if numbers is None else numbers for numbers, size in zip(known, samples.sizes, strict=True)]
+    events = samples.events or [np.arange(size) for size in samples.sizes]
     fits_int32 = max(int(numbers[-1]) for numbers in events) < np.iinfo(np.int32).max
     assignments = small.assignments[rows]
     obs: dict[str, Any] = {

@@ -90,7 +90,6 @@ class FileChannels:
     dyes : Indices of the channels that seem to measure a marker.
     rows : Number of events; None if it is not known before reading.
     is_fcs : Whether it is an FCS file.
-    compensated : Whether its events are compensated.
     notes : Remarks of the reader.
     """
 
@@ -101,7 +100,6 @@ class FileChannels:
     dyes: tuple[int, ...]
     rows: int | None
     is_fcs: bool
-    compensated: bool
     notes: tuple[str, ...] = ()
 
     @property
@@ -125,8 +123,7 @@ def read_channels(path: str, compensate: bool) -> FileChannels:
     notes = [note for note in source.notes if not (is_fcs and note.startswith(LABELS_NOTE))]
     notes += [f"omitted, without numbers: {listed(others)}"] if others else []
     dyes = tuple(position for position, name in enumerate(names) if not (is_fcs and no_dye(name)))
-    compensated = isinstance(source, FcsReader) and source.compensated
-    return FileChannels(path, names, labels, tops, dyes, source.rows, is_fcs, compensated, tuple(notes))
+    return FileChannels(path, names, labels, tops, dyes, source.rows, is_fcs, tuple(notes))
 
 
 def read_events(path: str, compensate: bool, measured: bool = False) -> FileEvents:

@@ -228,7 +228,7 @@ def _check_extents(path: str) -> None:
         for member in packed.infolist():
             check_bomb(path, member.compress_size, member.file_size, member.filename)
             parser = expat.ParserCreate()
-            extent = _Extent(parser, has_tables=path.lower().endswith(".ods"))
+            extent = _Extent(parser, has_tables=path.endswith(".ods"))
             try:
                 with packed.open(member) as stream:
                     parser.ParseFile(stream)

@@ -182,7 +182,11 @@ def find_populations(
     columns = np.arange(d) if defining is None else np.asarray(defining, np.int64)
     if columns.ndim != 1 or not columns.size or columns.min() < 0 or columns.max() >= d:
         raise ValueError(f"defining must hold one or more numbers of columns, from 0 to {d - 1}; got {defining}")
-    check_markers(len(columns))
+    if len(columns) > MAX_MARKERS:
+        raise ValueError(
+            f"at most {MAX_MARKERS:,} markers may define populations, got {len(columns):,}, because a covariance of all of them is "
+            "kept for every group of cells; choose fewer markers, or pass principal components. CohortMap supports more"
+        )
     dip = _validate.between(dip, "dip", 0.0, 1.0)
     default = min(n, MAX_ATOMS, max(MIN_ATOMS, n // CELLS_PER_ATOM))
     size = default if n_atoms is None else _validate.whole(n_atoms, "n_atoms", 1, n, "it is a number of cells")
@@ -212,15 +216,6 @@ def find_populations(
         return _described(pooled, sizes, names, columns, small, of_atom, n_populations is None, medians_rng)
     finally:
         shown.close()
-
-
-def check_markers(count: int) -> None:
-    """Raise an error if too many markers define populations."""
-    if count > MAX_MARKERS:
-        raise ValueError(
-            f"at most {MAX_MARKERS:,} markers may define populations, got {count:,}, because a covariance of all of them is kept "
-            "for every group of cells; choose fewer markers, or pass principal components. CohortMap supports more"
-        )
 
 
 def units_of(scales: Array, count: int) -> Array:

@@ -49,7 +49,7 @@ class SampleSet:
     left_out : Samples that were requested and are missing, with the reason.
     notes : Remarks on the files.
     sources : File of each sample, if samples came from files.
-    events : Numbers of the cells of each sample among the events of its file, (n,), ascending; None for all events.
+    events : Numbers of the cells of each sample among the events of its file, (n,), ascending; () without files.
     channels : Channels of the d markers in the file of each sample.
     compensated : Whether spillover was removed by the matrix of each file.
     scales : Transform of the values, by marker.
@@ -64,7 +64,7 @@ class SampleSet:
     left_out: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = field(default=(), repr=False)
     sources: tuple[str, ...] = field(default=(), repr=False)
-    events: tuple[Indices | None, ...] | None = field(default=None, repr=False)
+    events: tuple[Indices, ...] = field(default=(), repr=False)
     channels: tuple[tuple[str, ...], ...] = field(default=(), repr=False)
     compensated: bool = False
     scales: Mapping[str, str] = field(default_factory=dict, repr=False)

@@ -23,7 +23,7 @@ from reduset.cytometry.clusters import ClusterDifferences, compare_clusters
 from reduset.cytometry.comparing import NULLS, Differences, Witness, compare, witness_of
 from reduset.cytometry.design import Design, design_of
 from reduset.cytometry.distance_tests import BatchCheck, WholeTest, check_batches, compare_whole
-from reduset.cytometry.populations import DIP, check_markers, find_populations, units_of
+from reduset.cytometry.populations import DIP, find_populations, units_of
 from reduset.cytometry.samples import SampleSet
 from reduset.io import listed
 from reduset.kernels import Gaussian
@@ -138,10 +138,9 @@ class CohortStudy(BaseEstimator):
         defining = [j for j, marker in enumerate(samples.markers) if marker not in samples.state]
         if not defining:
             raise ValueError("no marker defines populations: all are of class state; give some class type in the panel")
-        check_markers(len(defining))
-        controls = self._controls(samples)
-        design = self._design(samples, controls)
-        runs = None if self.batch is None else samples.column(self.batch)
+        patients, runs = (None if name is None else samples.column(name) for name in (self.block, self.batch))
+        controls = self._controls(samples, patients)
+        design = self._design(samples, controls, patients, runs)
         units = self._units(samples, defining)
         map_rng, populations_rng, test_rng, whole_rng, clusters_rng, batch_rng = _validate.generator(
             self.random_state, "random_state"
@@ -172,9 +171,8 @@ class CohortStudy(BaseEstimator):
             self.clusters_ = compare_clusters(found, design, self.fdr, self.confidence, self.null, clusters_rng)
             self.witness_ = witness_of(found, design)
         if runs is not None:
-            patients = None if self.block is None else samples.column(self.block)
-            title = str(self.batch)
-            self.batches_ = check_batches(distances, errors, samples.names, runs, title, design, controls, patients, batch_rng)
+            named = samples.names, runs, str(self.batch)
+            self.batches_ = check_batches(distances, errors, *named, design, controls, patients, batch_rng)
             if self.batches_.confounded:
                 warn(self.batches_.notes[0])
         self.notes_ = self._notes(design)
@@ -209,25 +207,26 @@ class CohortStudy(BaseEstimator):
             )
         return None
 
-    def _controls(self, samples: SampleSet) -> list[str | None]:
+    def _controls(self, samples: SampleSet, patients: Sequence[Any] | None) -> list[str | None]:
         """The kind of control that each sample is."""
         if self.control is None:
             return [None] * len(samples.names)
-        entries = samples.column(self.control)
-        kinds = ("control",) * len(entries) if self.block is None else samples.column(self.block)
-        is_control = [entry is not None and str(entry).strip().lower() in YES for entry in entries]
-        return [("control" if kind is None else str(kind)) if yes else None for yes, kind in zip(is_control, kinds, strict=True)]
+        kinds = ["control" if kind is None else str(kind) for kind in patients or ("control",) * len(samples.names)]
+        is_control = [entry is not None and str(entry).strip().lower() in YES for entry in samples.column(self.control)]
+        return [kind if yes else None for yes, kind in zip(is_control, kinds, strict=True)]
 
-    def _design(self, samples: SampleSet, controls: list[str | None]) -> Design | None:
+    def _design(
+        self, samples: SampleSet, controls: list[str | None], patients: Sequence[Any] | None, runs: Sequence[Any] | None
+    ) -> Design | None:
         if self.test is None:
             return None
-        labels = samples.column(self.test)
+        labels = zip(samples.column(self.test), controls, strict=True)
         return design_of(
-            [None if control is not None else label for label, control in zip(labels, controls, strict=True)],
+            [None if control is not None else label for label, control in labels],
             self.test,
-            block=None if self.block is None else samples.column(self.block),
+            block=patients,
             covariates={name: samples.column(name) for name in self.covariates},
-            batch=None if self.batch is None else samples.column(self.batch),
+            batch=runs,
             first=self.reference,
         )
 

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from operator import methodcaller
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -274,7 +274,7 @@ def _write(path: Path, study: CohortStudy, events: _SketchedEvents, weights: Ind
     markers = zip(events.markers, samples.markers, strict=True)
     keywords = {
         "CREATOR": "reduset",
-        "VALUES": linear if _has_files(samples) else "markers as they were compared",
+        "VALUES": linear if samples.events else "markers as they were compared",
         **{f"SCALE{channel + 1}": samples.scales[marker] for channel, marker in markers if marker in samples.scales},
         **{f"POPULATION{n}": name for n, name in enumerate(populations.names, 1)},
         **{f"SAMPLE{n}": name for n, name in enumerate(samples.names, 1)},
@@ -292,15 +292,11 @@ def _sample_of_atom(study: CohortStudy) -> Indices:
     return np.searchsorted(ends, study.populations_.sketch.indices, side="right")
 
 
-def _has_files(samples: SampleSet) -> bool:
-    return bool(samples.sources and samples.channels and samples.events is not None)
-
-
 def _sketched_events(study: CohortStudy) -> _SketchedEvents:
     """The sketched cells, from the files of the study if it has any."""
     samples, rows = study.samples_, study.populations_.sketch.indices
     count = len(samples.markers)
-    if not _has_files(samples):
+    if not samples.events:
         tops = np.full(count, np.inf)
         return _SketchedEvents(study.populations_.atoms, samples.markers, samples.markers, tops, range(count))
     heads = [read_channels(source, samples.compensated) for source in samples.sources]
@@ -312,8 +308,8 @@ def _sketched_events(study: CohortStudy) -> _SketchedEvents:
     for number, head in enumerate(heads):
         atoms = np.flatnonzero(sample == number)
         if len(atoms):
-            cells, kept = rows[atoms] - starts[number], cast(Any, samples.events)[number]
-            values[atoms] = _read(head, cells if kept is None else kept[cells], columns[number], samples.compensated)
+            events = samples.events[number][rows[atoms] - starts[number]]
+            values[atoms] = _read(head, events, columns[number], samples.compensated)
     markers = [common.index(j) for j in range(count)]
     _check_unchanged(study, sample, values[:, markers])
     tops = np.max([head.tops[chosen] for head, chosen in zip(heads, columns, strict=True)], axis=0)
