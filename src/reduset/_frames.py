@@ -13,6 +13,8 @@ UNKNOWN_MEMORY = 16 << 30
 
 def framed(value: Any) -> Any:
     """An Arrow table or record batch as a frame, AnnData by its X, a lazy polars frame collected; other values unchanged."""
+    if type(value).__module__ == "numpy":
+        return value
     if is_annotated(value):
         return AnnotatedRows(value)
     if _library(value) == "polars" and hasattr(value, "collect"):

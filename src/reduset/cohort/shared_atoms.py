@@ -33,7 +33,7 @@ from reduset._engine import single_threaded_blas
 from reduset._progress import Clock, Progress
 from reduset._types import Array, Floats, Indices
 from reduset.cohort.bags import BagEvidence, BagProjector, BagSource
-from reduset.compression import Compression, Prefixes, Run, Target, assemble, begin, by_plateau, by_tolerance, grow
+from reduset.compression import Compression, Prefixes, Run, Target, assemble, by_plateau, by_tolerance, grow
 from reduset.kernels import Kernel
 from reduset.mean import KernelMean
 from reduset.select import Selector, Traversal
@@ -215,7 +215,7 @@ def share(source: BagSource, pooled: KernelMean, options: SharingOptions, rng: n
     bags = _BagsOnAtoms(source, pooled.kernel, options, bag_rngs, progress)
     with single_threaded_blas():
         target = Run(pooled_rng, options.confidence, progress).target(pooled)
-        traversal, max_size = begin(target, options.selector), min(options.max_size, CHOLESKY_UP_TO)
+        traversal, max_size = target.begin(options.selector), min(options.max_size, CHOLESKY_UP_TO)
         if isinstance(options.goal, StoppingRule):
             span, size, reached = _grow_until(options.goal, bags, target, traversal, max_size)
         else:
