@@ -16,6 +16,8 @@ def framed(value: Any) -> Any:
 
     An Arrow table with one column of tensors, such as a block of Ray, becomes an array.
     """
+    if type(value).__module__ == "numpy":
+        return value
     if is_annotated(value):
         return AnnotatedRows(value)
     if _library(value) == "polars" and hasattr(value, "collect"):

@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 Callback = Callable[[str, int, int], None]
@@ -73,13 +74,13 @@ class Progress:
             sys.stderr.flush()
 
 
+@dataclass
 class Clock:
     """Seconds by stage, which add up to the total."""
 
-    def __init__(self) -> None:
-        self._begun = time.perf_counter()
-        self._stages: dict[str, float] = {}
-        self._inside: list[float] = []  # seconds of the inner stages of each current stage
+    _begun: float = field(default_factory=time.perf_counter)
+    _stages: dict[str, float] = field(default_factory=dict)
+    _inside: list[float] = field(default_factory=list)  # seconds of the inner stages of each current stage
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:

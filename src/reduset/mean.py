@@ -22,7 +22,7 @@ from reduset._engine import as_given, device_of, in_blocks, on_device, row_block
 from reduset._frames import is_sparse
 from reduset._types import Array, Floats, KernelLike, PointsLike, Precision, SeedLike, WeightsLike
 from reduset._validate import seeded, warn_if_lying
-from reduset.data import as_source, opened, row_weights
+from reduset.data import opened, row_weights
 from reduset.kernels import ANY_FAMILY, Kernel, RadialKernel, as_kernel, boxes_of, exponential, stored_kernel
 
 NODES = {1: 1024, 2: 128, 3: 32}  # default nodes per axis of a grid, by the number of columns
@@ -256,7 +256,7 @@ class KernelMean(LinearCombination):
         """`from_samples` without the warning for swapped rows and columns, for bags with few rows and many columns."""
         given = opened(X, sample_weight if isinstance(sample_weight, str) else None)
         sample_weight = row_weights(X, given, sample_weight)
-        X = as_source(given)
+        X = _validate.checked_rows(given)
         if sample_weight is None:
             weights = np.broadcast_to(1.0 / len(X), len(X))  # stores one number for any n
         else:
@@ -295,7 +295,7 @@ class KernelMean(LinearCombination):
     @property
     def total(self) -> float:
         """The sum of |w|."""
-        return abs(self.mass) if self.is_uniform else float(np.sum(np.abs(self.weights)))
+        return self.size * abs(float(self.weights[0])) if self.is_uniform else float(np.sum(np.abs(self.weights)))
 
     @property
     def stored_weights(self) -> Array:

@@ -45,7 +45,7 @@ def two_clusters(d):
 )
 def test_the_error_at_the_median_distance_is_right_whatever_the_bandwidth(X, kernel, size):
     small = compress(X, kernel, size=size, rng=0)
-    error, median = small.error_at_median
+    error, median = small.near_median.relative_error, small.near_median.distance
     assert isinstance(small._scales, WaveScales)
     assert small.near_median.is_exact
     assert error == pytest.approx(exact_error(X, small, median), rel=0.15)

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reduset import FunctionKernel, Gaussian, KernelMean, compress
-from reduset.certificate.bounds import Bounds, BoundTerms, theorem_one
+from reduset.certificate.bounds import bounds_of, theorem_one
 from reduset.model import Model
 from reduset.select import KCenter
 
@@ -70,16 +70,14 @@ def test_the_bound_holds_whatever_the_sign(seed, d, size):
 
 def test_the_summed_bound_squares_products_of_either_sign():
     g, w = np.array([1.0, -0.5, 0.25]), np.array([0.5, 0.25, 0.25])
-    terms = BoundTerms.of(g, w)
-    bounds = Bounds.from_terms(terms, chosen=0.5)
+    X = np.stack([g, np.sqrt(1 - g**2)], axis=1)
+    full = KernelMean(X, w, FunctionKernel(lambda A, B: A @ B.T))
+    bounds = bounds_of(full, np.array([[1.0, 0.0]]), 0.5, None)
     by_hand = sum(weight * np.sqrt(1 - product**2) for weight, product in zip(w, g, strict=True))
-    assert terms.summed == pytest.approx(by_hand)
     assert bounds.incoherence == -0.5
     assert bounds.theorem is None
     assert bounds.summed == pytest.approx(min(by_hand, 0.5 * np.sqrt(1 - 0.25**2)))
-    joined = BoundTerms.joined([BoundTerms.of(g[:1], w[:1]), BoundTerms.of(g[1:], w[1:])])
-    assert joined.summed == pytest.approx(terms.summed)
-    assert joined.least_square == 0.25**2
+    assert bounds_of(full, np.array([[1.0, 0.0]]), 0.0, None).summed == pytest.approx(by_hand)
 
 
 def test_a_negative_nu_is_kept_in_a_file(tmp_path):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from reduset import FunctionKernel, Gaussian, Laplacian, compress
-from reduset.certificate.probe import are_far
+from reduset.certificate.rule import are_far
 
 
 def products(X, Y, kernel):

@@ -48,13 +48,13 @@ def test_the_quadratic_program_of_a_size_is_solved_once(refine, monkeypatch):
     "options", [{"size": 8}, {"tol": 0.02}, {"size": 8, "refine": 5}, {"size": 8, "weights": "simplex"}], ids=str
 )
 def test_seconds_by_stage_add_up(options, monkeypatch):
-    plain = prefixes.Prefixes._with_solved_weights
+    plain = prefixes.Prefixes.error
 
     def slowly(self, size):
         time.sleep(0.02)
         return plain(self, size)
 
-    monkeypatch.setattr(prefixes.Prefixes, "_with_solved_weights", slowly)
+    monkeypatch.setattr(prefixes.Prefixes, "error", slowly)
     timings = compress(cloud(400, 2), Gaussian("median"), rng=0, **options).timings
     assert sum(seconds for name, seconds in timings.items() if name != "total") == pytest.approx(timings["total"])
 

@@ -135,7 +135,7 @@ def test_the_result_speaks():
     assert [line.split("  ")[1] for line in (lines[0], lines[2])] == ["error", "weights"]
     assert "(95 % CI " in lines[0]
     assert f"at bandwidth {small.mean.kernel.bandwidth:.3g} (Gaussian)" in lines[0]
-    assert f"at the median distance, {small.error_at_median[1]:.3g}" in lines[1]
+    assert f"at the median distance, {small.near_median.distance:.3g}" in lines[1]
     text = small.details()
     assert text.startswith("Compression of 5,000 points to 30 atoms in 2-D, Gaussian(")
     for word in ("error", "95% interval", "bound", "incoherence", "atoms", "time"):
@@ -212,7 +212,7 @@ def test_quiet_is_only_the_thread_that_asked_for_it():
 def test_the_error_at_the_median_distance_is_that_of_the_definition(n):
     X = cloud(n, 2, 3)
     for small in (compress(X, Gaussian(0.4), size=40, rng=0), compress(X, size=40, rng=0)):
-        error, median = small.error_at_median
+        error, median = small.near_median.relative_error, small.near_median.distance
         assert median == KernelMean.from_samples(X, Gaussian("median")).kernel.width
         full = KernelMean.from_samples(X, Gaussian(median))
         exact = full.distance(KernelMean(small.mean.atoms, small.mean.weights, Gaussian(median))) / full.norm()

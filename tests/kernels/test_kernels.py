@@ -114,7 +114,7 @@ def test_a_student_outside_l2_says_so():
         kernel.log_energy(3)
     with pytest.raises(ValueError, match="exponent must be above d/4"):
         kernel.product(3)
-    assert Student(1.0, exponent=0.75).product(3).log_scale == 0  # in the other space it is welcome
+    assert Student(1.0, exponent=0.75).product(3).stretch == 1  # in the other space it is welcome
 
 
 # -- inner products in L2 -------------------------------------------------------------------------------------------------------
@@ -220,7 +220,7 @@ def test_the_matern_table_is_the_bessel_function_of_integer_order(d):
 def at(profile, r):
     """The value of a tabulated profile at distance r."""
     kernel = Laplacian(1.0, space="l2")
-    object.__setattr__(kernel, "product", lambda dimension: Shape(profile, 1.0, 0.0))
+    object.__setattr__(kernel, "product", lambda dimension: Shape(profile, 1.0))
     return kernel.product_at(r, 1)
 
 

@@ -121,7 +121,7 @@ def test_compressions_are_those_of_divided_columns(select, family):
 def test_waves_measure_what_is_exact():
     X = table(3000)
     full = KernelMean.from_samples(X, Gaussian(0.7, scales="robust"))
-    small = compress(full, size=15, select="random", rng=0)
+    small = compress(full, size=15, select="random", weights="sum_to_one", rng=0)
     probe = FrequencyProbe(full, 0.95, np.random.default_rng(0))
     measured = probe.measure(small.mean.atoms, small.mean.weights, None)
     exact = full.distance(small.mean) ** 2 / np.exp(full.kernel.log_energy(3))

@@ -5,9 +5,8 @@ import pytest
 
 from reduset import Gaussian, KernelMean, Laplacian, Mixture
 from reduset.certificate.frequencies import FrequencyLadders
-from reduset.mixture import ComponentMean
+from reduset.mixture import ComponentMean, ComponentPieces, kappa_of, own_sums_of, sums_of
 from reduset.mixture.component_mean import pieces_of
-from reduset.mixture.pieces import ComponentPieces, gram_of, kappa_of, own_sums_of, sums_of
 
 KERNELS = {
     "rkhs": Gaussian(0.7, normalized=True),
@@ -62,7 +61,7 @@ def test_laws_without_a_spread_are_atoms(kernel):
         KernelMean(laws(6, 3)[0].places, np.full(6, 1 / 6), kernel),
     )
     queries = np.random.default_rng(1).normal(size=(5, 2))
-    np.testing.assert_allclose(gram_of(kernel, points), gram_of(kernel, pieces.places), rtol=1e-9)
+    np.testing.assert_allclose(points.gram(kernel), kernel.product_gram(pieces.places, pieces.places), rtol=1e-9)
     np.testing.assert_allclose(
         sums_of(kernel, points, weights, queries), sums_of(kernel, pieces.places, weights, queries), rtol=1e-9
     )
@@ -138,7 +137,7 @@ def test_what_is_no_mean_of_components_is_refused():
     with pytest.raises(ValueError, match=r"covariances of a mean of components must be full, \(m, d, d\)"):
         ComponentMean(weights, pieces.places, np.ones(4), Gaussian(1.0))
     with pytest.raises(TypeError, match="kernel must be a Gaussian for components, got"):
-        gram_of(Laplacian(1.0), pieces)
+        pieces.gram(Laplacian(1.0))
     for width in (1e-200, 1e200):
         with pytest.raises(ValueError, match="bandwidth must lie between 1e-150 and 1e\\+150 for components"):
             ComponentMean.from_pieces(pieces, weights, Gaussian(width))

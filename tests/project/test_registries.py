@@ -40,14 +40,7 @@ class _First(Traversal):
         return np.arange(self._size)
 
 
-class Equal(Weighting):
-    """The same weight for every atom."""
-
-    description = "equal"
-
-    def weights(self, equations, mass):
-        m = len(equations.ones())
-        return np.full(m, mass / m)
+EQUAL = Weighting("equal", lambda equations, mass: np.full(len(equations.ones()), mass / len(equations.ones())))
 
 
 def half_deviation(X, sample_weight=None):
@@ -96,7 +89,7 @@ def test_a_new_selector(rows, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("bandwidth", [None, 0.5])
 def test_a_new_weighting(rows, tmp_path, monkeypatch, bandwidth):
-    monkeypatch.setitem(WEIGHTINGS, "equal", Equal())
+    monkeypatch.setitem(WEIGHTINGS, "equal", EQUAL)
     small = compress(rows, Gaussian(bandwidth), size=SIZE, select="kcenter", weights="equal", rng=0)
     np.testing.assert_allclose(small.mean.weights, 1 / small.size, rtol=1e-12)
     assert "equal" in str(small)

@@ -78,7 +78,7 @@ def test_a_budget_for_some_leaves_out_the_dear_ones():
     f = KernelMean.from_samples(cloud(8000, 2), Gaussian(0.5))
     traversal = Auto(0.03).begin(f, np.random.default_rng(0))
     traversal.extend(10)
-    tried, left_out = traversal.remark().split("; skipped, with ")
+    tried, left_out = traversal.remark.split("; skipped, with ")
     assert " s left of 0.03 s: " in left_out
     assert "Greedy" in left_out
     for name in ("KCenter", "KMeans", "Cholesky"):
@@ -114,7 +114,7 @@ def test_before_it_has_begun_there_are_no_atoms():
     traversal = Auto().begin(KernelMean.from_samples(cloud(), Gaussian(0.5)), np.random.default_rng(0))
     assert traversal.points.shape == (0, 2)
     assert traversal.indices is None
-    assert traversal.remark() == ""
+    assert traversal.remark == ""
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,7 @@ def test_the_profile_of_a_stream_is_that_of_all_its_rows(kernel):
 def test_a_stream_prints_the_error_at_the_median_distance_of_all_its_rows(d, kernel):
     X = rows(d)
     small = result(X, kernel)
-    error, median = small.error_at_median
+    error, median = small.near_median.relative_error, small.near_median.distance
     assert median == pytest.approx(KernelMean.from_samples(X, Gaussian("median")).kernel.width, rel=0.02)
     assert error == pytest.approx(exact_error(X, small, median), rel=0.15)
     head, first, second, weights = str(small).splitlines()[:4]
@@ -77,7 +77,7 @@ def test_where_the_median_distance_is_not_measured_the_nearest_scale_is_printed(
     small = result(X, Gaussian(bandwidth), weights="sum_to_one")
     near = small.near_median
     assert near.bandwidth != near.distance
-    assert small.error_at_median is None
+    assert not small.near_median.is_exact
     assert near.relative_error == pytest.approx(exact_error(X, small, near.bandwidth), rel=0.2)
     text = f"% at bandwidth {near.bandwidth:.3g}, the nearest measured to the median distance, {near.distance:.3g}"
     assert text in str(small)
@@ -88,11 +88,11 @@ def test_weights_and_forgetting_count_at_the_median_distance_too():
     weights = np.random.default_rng(0).uniform(0.1, 3.0, len(X))
     stream = StreamCompressor(Gaussian(0.6), 50, 0, buffer=1000).partial_fit(X, sample_weight=weights)
     small = stream.result()
-    error, median = small.error_at_median
+    error, median = small.near_median.relative_error, small.near_median.distance
     assert error == pytest.approx(exact_error(X, small, median, weights / weights.sum()), rel=0.2)
     forgetful = StreamCompressor(Gaussian(0.6), 50, 0, buffer=1000, half_life=2000).partial_fit(X).result()
     faded = 2.0 ** (-np.arange(len(X) - 1, -1, -1) / 2000)
-    error, median = forgetful.error_at_median
+    error, median = forgetful.near_median.relative_error, forgetful.near_median.distance
     assert error == pytest.approx(exact_error(X, forgetful, median, faded / faded.sum()), rel=0.2)
 
 

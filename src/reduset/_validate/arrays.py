@@ -27,20 +27,7 @@ WAY_OUT = "encode or drop such columns"
 def as_numbers(value: Any, name: str) -> NDArray[Any]:
     """A numeric array. float32, float64 and integers are not copied; other types are converted or raise an error."""
     require_cpu(value, name)
-    if is_sparse(value):
-        raise TypeError(
-            f"{name} must be dense, got a sparse matrix of shape {value.shape}; pass {name}.toarray() if it fits in memory, or few "
-            f"columns of it: sklearn.decomposition.TruncatedSVD(50).fit_transform({name})"
-        )
-    if isinstance(value, np.ma.MaskedArray):
-        raise TypeError(f"{name} must not be a masked array; fill it ({name}.filled(...)) or drop the masked rows first")
-    value = framed(value)
-    is_frame = _is_frame(value)
-    if is_frame:
-        _require_numbers(value, name)
-        _require_distinct_columns(value, name)
-        value = _values(value)
-    _require_array_like(value, name)
+    value, is_frame = (value, False) if type(value) is np.ndarray else _unpacked(value, name)
     try:
         array = np.asarray(value)
     except ValueError as error:
@@ -61,6 +48,24 @@ def as_numbers(value: Any, name: str) -> NDArray[Any]:
     if array.dtype.kind in "fb" and array.dtype not in (np.float32, np.float64):
         array = array.astype(np.float32 if array.dtype == np.float16 else np.float64)
     return array
+
+
+def _unpacked(value: Any, name: str) -> tuple[Any, bool]:
+    """The values of a frame, or another object that NumPy can read, and whether it was a frame."""
+    if is_sparse(value):
+        raise TypeError(
+            f"{name} must be dense, got a sparse matrix of shape {value.shape}; pass {name}.toarray() if it fits in memory, or few "
+            f"columns of it: sklearn.decomposition.TruncatedSVD(50).fit_transform({name})"
+        )
+    if isinstance(value, np.ma.MaskedArray):
+        raise TypeError(f"{name} must not be a masked array; fill it ({name}.filled(...)) or drop the masked rows first")
+    value = framed(value)
+    if _is_frame(value):
+        _require_numbers(value, name)
+        _require_distinct_columns(value, name)
+        return _values(value), True
+    _require_array_like(value, name)
+    return value, False
 
 
 def _is_frame(value: Any) -> bool:
@@ -140,8 +145,9 @@ def points(value: Any, name: str = "X", dimension: int | None = None) -> Floats:
         raise ValueError(f"{name} must hold at least one row and one column, got shape {array.shape}")
     if dimension is not None and array.shape[1] != dimension:
         raise ValueError(f"{name} must have {dimension} columns like the atoms, got shape {array.shape}")
-    _require_distinct(array, name)
-    if array.dtype.kind == "f":
+    if array.dtype.kind != "f":
+        _require_distinct(array, name)
+    else:
         require_finite(array, name, names_of(value))
     return array
 

@@ -21,8 +21,10 @@ def points(value: Any, name: str = "X", dimension: int | None = None) -> Floats:
 
     Up to `LOADED_UP_TO` rows are loaded, since a launch on a GPU, or a pass, would take longer than the work.
     """
+    if not (on_device(value) or in_blocks(value)):
+        return arrays.points(value, name, dimension)
     rows = queries(value, name, dimension)
-    return rows if isinstance(rows, np.ndarray) or len(rows) > LOADED_UP_TO else rows[:]
+    return rows if len(rows) > LOADED_UP_TO else rows[:]
 
 
 def queries(value: Any, name: str = "Q", dimension: int | None = None) -> Floats:

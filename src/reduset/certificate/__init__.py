@@ -5,7 +5,7 @@ May import: mean, kernels, weights, `_engine`.
 """
 
 from reduset.certificate.bounds import Bounds, bounds_of
-from reduset.certificate.by_frequencies import angles_have_digits, rows_needed
+from reduset.certificate.by_frequencies import angles_have_digits
 from reduset.certificate.by_scale import (
     STEPS,
     ErrorProfile,
@@ -13,7 +13,9 @@ from reduset.certificate.by_scale import (
     Scales,
     WaveScales,
     bandwidth_where,
+    median_distance,
     missing_mass,
+    rung_bandwidths,
     square_norms,
     sum_of_squares,
 )
@@ -28,7 +30,7 @@ from reduset.certificate.certificate import (
     log_density_change,
 )
 from reduset.certificate.comparison import ZERO_NORM, certificate_between, distance_from, require_norm, surrogate
-from reduset.certificate.frequencies import FrequencyLadders, Waves, two_sided
+from reduset.certificate.frequencies import MASS_MISSING, FrequencyLadders, Waves, two_sided
 from reduset.certificate.probe import SAFETY, Measurement, Probe
 from reduset.certificate.rule import planned_method, probe_for
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from reduset._engine import Frame, cached_property
 from reduset._types import Array, Indices
-from reduset.certificate.by_scale import WaveScales, rung_bandwidths, sum_of_squares
+from reduset.certificate.by_scale import WaveScales, median_distance, rung_bandwidths, square_norms, sum_of_squares
 from reduset.certificate.frequencies import MASS_MISSING, FrequencyLadders, Waves, two_sided
 from reduset.certificate.probe import Measurement, Probe, RowProbe
 from reduset.kernels import ProductSpectrum, RadialKernel
@@ -50,7 +50,7 @@ class _Bank(NamedTuple):
 class FrequencyProbe(Probe):
     """By frequencies of the kernel's spectrum, at several scales in the directions in which the data spread.
 
-    `measure` uses a sample of rows instead if the small mean misses much of the mass (`rows_needed`).
+    `measure` uses a sample of rows instead if the small mean misses much of the mass (`MASS_MISSING`).
     """
 
     def __init__(self, mean: KernelMean, confidence: float, rng: np.random.Generator) -> None:
@@ -79,27 +79,26 @@ class FrequencyProbe(Probe):
     def _by_rows(self) -> RowProbe:
         return RowProbe(self._mean, self._confidence, self._rng)
 
-    def ladders(self, count: int, size: int, rng: np.random.Generator | None = None) -> FrequencyLadders:
-        """``count`` ladders for compressions to ``size`` atoms. Each call draws new ladders, unless ``rng`` is given."""
-        starts, below, rungs = self._span_of_scales(size)
-        spectrum, wide, rng = self._spectrum, self._scales[0], rng or self._rng
-        if isinstance(spectrum, ProductSpectrum):
-            return FrequencyLadders.along_axes(spectrum, wide, count, starts, below, rungs, rng)
-        return FrequencyLadders.spanning(spectrum, wide, count, starts, below, rungs, rng)
-
-    def scales(self, size: int, rng: np.random.Generator, with_coarser: bool = True) -> WaveScales:
-        """The errors at every scale; ``with_coarser`` up to the median distance of the rows, by other ladders if necessary."""
-        mean, (ladders, waves) = self._mean, self._bank(LADDERS, size)
-        thin = 0.0  # the spread of the data, in bandwidths, in the directions in which no ladder climbs
-        if ladders.thin:
-            wide, z = self._scales[0], _winsorized(self._coordinates())
-            rest = z - (z @ wide) @ wide.T
-            thin = float(np.sqrt(np.mean(np.einsum("ij,ij->i", rest, rest)))) / self.kernel.product(mean.dimension).stretch
-        scales = WaveScales.from_rows(mean, sum_of_squares(mean.weights), ladders, waves, self.frame, rng, thin)
-        if not with_coarser or scales.median is None or scales.reaches(scales.median):
-            return scales
-        wider = FrequencyProbe(with_bandwidth(mean, scales.median), self._confidence, rng)
-        return replace(scales, coarser=wider.scales(size, rng, with_coarser=False))
+    def scales(self, size: int, rng: np.random.Generator) -> WaveScales:
+        """The errors at every scale, also at the median distance of the rows: by the ladders of its bandwidth if necessary."""
+        mean, squares, median = self._mean, sum_of_squares(self._mean.weights), median_distance(self._mean)
+        probe, own = self, None
+        while True:
+            kernel, wide = probe.kernel, probe._scales[0]
+            ladders, waves = probe._bank(LADDERS, size)
+            thin = 0.0  # the spread of the data, in bandwidths, in the directions in which no ladder climbs
+            if ladders.thin:
+                z = _winsorized(probe._coordinates())
+                rest = z - (z @ wide) @ wide.T
+                thin = float(np.sqrt(np.mean(np.einsum("ij,ij->i", rest, rest)))) / kernel.product(mean.dimension).stretch
+            rungs = rung_bandwidths(kernel, ladders.below, ladders.rungs)
+            norms = square_norms(mean, squares, kernel, rungs, rng)
+            scales = WaveScales(kernel, ladders, waves, probe.frame, mean.mass, squares, norms, thin, median, rungs, rungs)
+            if own is not None:
+                return replace(own, coarser=scales)
+            if median is None or (median <= rungs[0] * (1 + 1e-9) and scales.measures(median)):
+                return scales
+            own, probe = scales, FrequencyProbe(with_bandwidth(mean, median), self._confidence, rng)
 
     def bandwidths(self, size: int) -> Array:
         """The bandwidths of a profile, from coarse to fine."""
@@ -108,14 +107,15 @@ class FrequencyProbe(Probe):
 
     def _bank(self, count: int, size: int) -> tuple[FrequencyLadders, Waves]:
         """``count`` ladders for compressions to ``size`` atoms, drawn once, and f̂ at their frequencies. One pass over the data."""
-        rungs = self._span_of_scales(size)[2]
-        if (count, rungs) not in self._banks:
-            start = deepcopy(self._rng)
-            ladders = self.ladders(count, size)
-            self._banks[count, rungs] = _Bank(start, ladders, ladders.waves(self._mean.atoms, self._mean.weights, self.frame))
-        bank = self._banks[count, rungs]
-        if bank.ladders is None:
-            bank = self._banks[count, rungs] = bank._replace(ladders=self.ladders(count, size, deepcopy(bank.start)))
+        mean, (starts, below, rungs) = self._mean, self._span_of_scales(size)
+        bank = self._banks.get((count, rungs))
+        if bank is None or bank.ladders is None:
+            begin = deepcopy(self._rng) if bank is None else bank.start
+            draw: Any = FrequencyLadders.along_axes if isinstance(self._spectrum, ProductSpectrum) else FrequencyLadders.spanning
+            rng = self._rng if bank is None else deepcopy(begin)
+            ladders = draw(self._spectrum, self._scales[0], count, starts, below, rungs, rng)
+            waves = ladders.waves(mean.atoms, mean.weights, self.frame) if bank is None else bank.waves
+            bank = self._banks[count, rungs] = _Bank(begin, ladders, waves)
         return cast(FrequencyLadders, bank.ladders), bank.waves
 
     def release(self) -> None:
@@ -145,26 +145,17 @@ class FrequencyProbe(Probe):
         rungs = max(below + int(np.ceil(top)), MIN_OCTAVES) + 1
         return (2.0 ** (0.5 - below), 2.0**-below), below, rungs
 
-    def glance(self, atoms: Pieces, weights: Array, kappa: Array, count: int = QUICK_LADDERS) -> Measurement:
-        ladders, waves = self._bank(count, len(atoms))
+    def glance(self, atoms: Pieces, weights: Array, kappa: Array) -> Measurement:
+        ladders, waves = self._bank(QUICK_LADDERS, len(atoms))
         return ladders.measure(waves - ladders.waves(atoms, weights, self.frame), self._quantile)
 
     def measure(self, atoms: Pieces, weights: Array, kappa: Array) -> Measurement:
         mean = self._mean
-        if rows_needed(True, abs(mean.mass - float(weights.sum())) / mean.total):
+        if abs(mean.mass - float(weights.sum())) > MASS_MISSING * mean.total:
             return self._by_rows.measure(atoms, weights, kappa)
         # with many columns, ladders would be larger than a few rows
-        return self.glance(atoms, weights, kappa, QUICK_LADDERS if mean.size < LADDERS else LADDERS)
-
-
-def rows_needed(resolved: bool, missing: float) -> bool:
-    """Whether to measure the error by rows: if angles have no digits, or if a large proportion of the mass is ``missing``.
-
-    The energy of a difference in mass is concentrated near frequency 0. If the data lie on a lattice, it is also concentrated near
-    the reciprocal lattice. Random frequencies miss such narrow regions. The values of the difference at the rows hardly vary, so
-    that a small sample of rows estimates it well.
-    """
-    return not resolved or missing > MASS_MISSING
+        ladders, waves = self._bank(QUICK_LADDERS if mean.size < LADDERS else LADDERS, len(atoms))
+        return ladders.measure(waves - ladders.waves(atoms, weights, self.frame), self._quantile)
 
 
 def _wide_directions(z: Array) -> tuple[Array, float]:
@@ -183,7 +174,7 @@ def _wide_directions(z: Array) -> tuple[Array, float]:
         variances, axes = np.linalg.eigh(centred.T @ centred / len(z))
     deviations = np.sqrt(np.maximum(variances, 0.0))
     wide = deviations >= WIDE * deviations.max()
-    return axes[:, wide], _spread(deviations[wide])
+    return axes[:, wide], float(np.sqrt(np.mean(deviations[wide] ** 2)))
 
 
 def _wide_columns(z: Array) -> tuple[Indices, float]:
@@ -192,7 +183,7 @@ def _wide_columns(z: Array) -> tuple[Indices, float]:
     wide = np.flatnonzero(deviations >= WIDE * deviations.max())
     if len(wide) > MAX_AXES:
         wide = np.sort(wide[np.argsort(-deviations[wide], kind="stable")[:MAX_AXES]])
-    return wide, _spread(deviations[wide])
+    return wide, float(np.sqrt(np.mean(deviations[wide] ** 2)))
 
 
 def _winsorized(z: Array) -> Array:
@@ -202,7 +193,3 @@ def _winsorized(z: Array) -> Array:
     centred = np.clip(z, low - reach, high + reach)
     centred -= centred.mean(axis=0)
     return np.asarray(centred)
-
-
-def _spread(deviations: Array) -> float:
-    return float(np.sqrt(np.mean(deviations**2)))

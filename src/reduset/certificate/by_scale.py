@@ -222,43 +222,19 @@ class WaveScales(Scales):
     bandwidths: Array
     coarser: WaveScales | None = None
 
-    @classmethod
-    def from_rows(
-        cls,
-        rows: KernelMean,
-        squares: float,
-        ladders: FrequencyLadders,
-        waves: Waves,
-        frame: Frame,
-        rng: np.random.Generator,
-        thin: float = 0.0,
-    ) -> WaveScales:
-        """From the Fourier sums of a mean, and all of its rows or a random sample of them with the same mass."""
-        kernel, median = cast(RadialKernel, rows.kernel), median_distance(rows)
-        rungs = rung_bandwidths(kernel, ladders.below, ladders.rungs)
-        norms = square_norms(rows, squares, kernel, rungs, rng)
-        return cls(kernel, ladders, waves, frame, rows.mass, squares, norms, thin, median, rungs, rungs)
+    def measures(self, bandwidth: float, log_weights: Array | None = None) -> bool:
+        """Whether the ladders measure the error at a bandwidth: a rung's, or one with many effective ladders (Kish).
 
-    def from_spread(self) -> WaveScales:
-        """The same with default bandwidths from the scale of the data, for ladders that start at much larger scales."""
-        if self.median is None:
-            return self
-        return replace(self, bandwidths=self.rungs[max(int((self.rungs >= self.median).sum()) - STEPS, 0) :])
-
-    def measures(self, bandwidth: float) -> bool:
-        """Whether the ladders measure the error at a bandwidth: a rung's, or one with many effective ladders (Kish)."""
+        ``log_weights`` at this bandwidth may be given if they are known.
+        """
         if np.isclose(self.rungs, bandwidth, rtol=1e-9, atol=0).any():
             return True
         ratio = bandwidth / self.kernel.width
         if self.ladders.thin and ratio > MAX_WIDER:
             return False
-        log_weights = self.ladders.log_weights_at(ratio)
+        log_weights = self.ladders.log_weights_at(ratio) if log_weights is None else log_weights
         weights = np.exp(log_weights - log_weights.max()).sum(axis=1)
         return float(weights.sum() ** 2 / (len(weights) * (weights @ weights))) >= MIN_EFFECTIVE
-
-    def reaches(self, bandwidth: float) -> bool:
-        """Whether they measure the error at a bandwidth that does not exceed the bandwidths of the rungs."""
-        return bool(bandwidth <= self.rungs[0] * (1 + 1e-9)) and self.measures(bandwidth)
 
     def nearest(self, bandwidth: float) -> float:
         if self.measures(bandwidth) or (self.coarser is not None and self.coarser.measures(bandwidth)):
@@ -267,14 +243,14 @@ class WaveScales(Scales):
 
     def profile(self, small: SmallMean, bandwidths: Array, confidence: float, random: int) -> ErrorProfile:
         """The errors by the ladders. At bandwidths that they do not measure, only the triangle inequality holds."""
-        bandwidths = np.asarray(bandwidths)
+        bandwidths, ladders, rungs = np.asarray(bandwidths), self.ladders, self.rungs
+        log_weights = [ladders.log_weights_at(width / self.kernel.width) for width in bandwidths]
+        measured = np.array([self.measures(*known) for known in zip(bandwidths.tolist(), log_weights, strict=True)])
         if self.coarser is not None:
-            reached = np.array([self.reaches(float(width)) for width in bandwidths])
-            far = ~reached & [self.coarser.measures(float(width)) for width in bandwidths]
+            reached = measured & (bandwidths <= rungs[0] * (1 + 1e-9))
+            far = np.array([not known and self.coarser.measures(width) for width, known in zip(bandwidths, reached, strict=True)])
             if far.any():
                 return self._with_coarser(self.coarser, far, small, bandwidths, confidence, random)
-        ladders, rungs = self.ladders, self.rungs
-        measured = np.array([self.measures(float(width)) for width in bandwidths])
         pieces, missing = pieces_of(small), abs(self.mass - small.mass) > MASS_MISSING * abs(self.mass)
         # The energy of a difference in mass is concentrated near frequency 0. Therefore f − f_m = (f − g) + (g − f_m), where g is
         # f_m scaled to the mass of f. The ladders measure the first part, and the norm of the second is known.
@@ -284,8 +260,8 @@ class WaveScales(Scales):
         error_terms = np.abs(differences) ** 2 + 2 * rest * (differences * small_waves.conj()).real
         norm_terms = np.abs(self.waves) ** 2 - np.abs(small_waves) ** 2
         squares, changes = (np.empty((len(bandwidths), len(small_waves))) for _ in range(2))
-        for k, width in enumerate(bandwidths):
-            weights = np.exp(ladders.log_weights_at(width / self.kernel.width))
+        for k, logs in enumerate(log_weights):
+            weights = np.exp(logs)
             squares[k], changes[k] = (weights * error_terms).sum(axis=1), (weights * norm_terms).sum(axis=1)
         small_norms = np.array([_square_norm(pieces, small.weights, self.kernel.with_bandwidth(width)) for width in bandwidths])
         squares += (np.square(rest * scale) * small_norms)[:, None]

@@ -31,7 +31,10 @@ Waves = NDArray[np.complex128]
 COUNT, OCTAVES_BELOW = 64, 12  # ladders for any data, and the octaves that they start below the scale of the spectrum
 SEED = 20171
 BLOCK_ENTRIES = 1 << 15  # numbers in a block of frequencies
-MASS_MISSING = 0.1  # largest difference in mass, relative, that frequencies measure well (`by_frequencies.rows_needed`)
+# The largest difference in mass, relative, that frequencies measure well. The energy of a difference in mass is concentrated near
+# frequency 0, and for data on a lattice also near the reciprocal lattice. Random frequencies miss such narrow regions. The values
+# of the difference at the rows hardly vary, so that a small sample of rows estimates it well.
+MASS_MISSING = 0.1
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,7 @@ class FrequencyLadders:
     climbing : (s, d) lowest rung of the part that doubles from rung to rung.
     late : (s, d) lowest rung of the part that doubles from rung ``release`` on. None if there is no such part.
     log_weights : (s, rungs) log of spectrum / mixture.
+    rungs : Number of frequencies of a ladder.
     kinds : Number of proposal distributions. The ladders of each come one after the other, the same number from each.
     thin : Number of directions that never climb, because the data hardly vary in them.
     """
@@ -55,12 +59,9 @@ class FrequencyLadders:
     late: Array | None
     release: int
     log_weights: Array
+    rungs: int
     kinds: int
     thin: int = 0
-
-    @property
-    def rungs(self) -> int:
-        return int(self.log_weights.shape[1])
 
     @staticmethod
     def of_kernel(kernel: RadialKernel, dimension: int) -> FrequencyLadders:
@@ -120,6 +121,7 @@ class FrequencyLadders:
             None if k == spectrum.dimension else rest,
             release,
             log_weights,
+            rungs,
             2,
             0 if spectrum.heavy else spectrum.dimension - k,
         )
@@ -157,7 +159,7 @@ class FrequencyLadders:
             target = spectrum.log_densities(up * 2.0**j + still)
             log_ratios = np.where(climbs.T[axes][:, None], proposals, staying) - np.log(scale) - target
             log_weights[:, j] = _log_weights(log_ratios)
-        return cls(spectrum, below, climbing, rest, rungs, log_weights, 4)
+        return cls(spectrum, below, climbing, rest, rungs, log_weights, rungs, 4)
 
     def waves(self, points: Floats | ComponentPieces, weights: Floats, frame: Frame) -> Waves:
         """(s, rungs) Fourier sums over the points at every frequency. The frame's centre is the origin of the angles.

@@ -236,9 +236,7 @@ def _large_differences(differences: Any, columns: Sequence[str]) -> list[str]:
 
 def above_random_rows(request: CompressCommand, small: Compression) -> list[str]:
     """A note if the error is significantly above the error of as many random rows, with a better call."""
-    from reduset.compression import above_random_rows
-
-    comparison = above_random_rows(small)
+    comparison = small.above_random_rows()
     if comparison is None:
         return []
     changed = request.changed("select", "weights", "refine")

@@ -32,7 +32,7 @@ from reduset._engine import single_threaded_blas
 from reduset._progress import Clock, Progress
 from reduset._types import Array, Floats, Indices
 from reduset.cohort.bags import BagEvidence, BagProjector, Bags
-from reduset.compression import AtomRequest, Compression, Prefixes, Run, Target, assemble, begin, by_plateau, by_tolerance, grow
+from reduset.compression import AtomRequest, Compression, Prefixes, Run, Target, assemble, by_plateau, by_tolerance, grow
 from reduset.kernels import Kernel
 from reduset.mean import KernelMean
 from reduset.select import Traversal, as_selector
@@ -179,7 +179,7 @@ def share(source: Bags, pooled: KernelMean, request: AtomRequest, rng: np.random
     max_size = min(request.most(sum(source.sizes)), pooled.size, CHOLESKY_UP_TO)
     with single_threaded_blas():
         target = Run(pooled_rng, request.confidence, progress).target(pooled)
-        traversal = begin(target, as_selector(request.select))
+        traversal = target.begin(as_selector(request.select))
         if request.size is None and request.plateau is None:
             rule = DistanceTolerance(DISTANCE_TOL) if request.tol is None else BagTolerance(request.tol)
             span, size, reached = _grow_until(rule, bags, target, traversal, max_size)

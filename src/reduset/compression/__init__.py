@@ -13,7 +13,7 @@ from reduset.compression.plan import COMPONENTS, MOST_ATOMS, PIECE_HINTS, PIECES
 from reduset.compression.prefixes import Path, Prefixes
 from reduset.compression.result import Compression, assemble
 from reduset.compression.searches import QUOTAS, by_plateau, by_tolerance, grow, labels_of, quotas
-from reduset.compression.stages import Atoms, Resolution, Run, Target, Weighed, begin, certify, weigh_atoms
-from reduset.compression.summary import above_random_rows, at_resolution, better_weights, error_lines, error_text, head, noun
+from reduset.compression.stages import Atoms, Resolution, Run, Target, Weighed, certify, weigh_atoms
+from reduset.compression.summary import at_resolution, better_weights, error_lines, error_text, head, noun
 
 __all__ = ["Compression", "NotReachedWarning", "Path", "compress", "weigh"]

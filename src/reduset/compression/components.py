@@ -23,9 +23,9 @@ import numpy as np
 
 from reduset._engine import SQUARED, Components, Frame, blocks, leaf_order, nearest_by_block
 from reduset._types import Array, Report
-from reduset.certificate import ErrorProfile, bandwidth_where
+from reduset.certificate import ErrorProfile, Scales, bandwidth_where
 from reduset.compression.plan import Plan
-from reduset.compression.resolution import at_coarser_scales, require_scales
+from reduset.compression.resolution import at_coarser_scales
 from reduset.compression.stages import Atoms, Run, SearchResult, Target, certify, weigh_atoms
 from reduset.kernels import RadialKernel
 from reduset.mean import KernelMean, with_bandwidth
@@ -95,7 +95,7 @@ def _certified(target: Target, plan: Plan, pieces: ComponentPieces) -> SearchRes
 def _profile(target: Target, plan: Plan, pieces: ComponentPieces) -> ErrorProfile:
     """The errors at every scale, with the best weights at the scale of the target."""
     span = weigh_atoms(target, Atoms(pieces, in_order=False)).span
-    scales = require_scales(target.scales(span.size))
+    scales = cast(Scales, target.scales(span.size, required=True))
     small = mean_of(span.atoms, span.weights(plan.weighting, target.full.mass, span.size), target.full.kernel)
     return scales.profile(small, scales.bandwidths, 0.95, len(pieces))
 

@@ -25,7 +25,7 @@ from reduset.compression import summary
 from reduset.compression.plan import SQUARE_ROOT, is_left_open, plan_of
 from reduset.compression.result import Compression, result_of
 from reduset.compression.searches import find, find_groups
-from reduset.compression.stages import Run
+from reduset.compression.stages import Run, SearchResult
 from reduset.data import opened
 from reduset.io import Table, on_estimated_scales
 from reduset.mean import KernelMean
@@ -122,7 +122,11 @@ def compress(
     >>> small.size < 40, small.certificate.relative_error <= 0.01
     (True, True)
     """
-    data, notes = _on_scales(opened(data, sample_weight if isinstance(sample_weight, str) else None))
+    data = opened(data, sample_weight if isinstance(sample_weight, str) else None)
+    notes = data.notes if in_blocks(data) else ()
+    if isinstance(data, Table):
+        table = on_estimated_scales(data)
+        notes, data = (*table.notes, *([TRANSFORMED] if data.channels else [])), table
     full = as_mean(data, kernel, sample_weight)
     plan = plan_of(
         full,
@@ -147,31 +151,24 @@ def compress(
         search = find(full, plan, run) if groups is None else find_groups(full, plan, groups, quotas, run)
         result = replace(result_of(search, rng, plan), notes=notes)
     if not is_quiet():
-        _warn(result, search.way_out)
+        _warn(result, search)
     return result
 
 
-def _on_scales(data: Any) -> tuple[Any, tuple[str, ...]]:
-    """A table with channels of FCS files on estimated scales, and its notes; other data unchanged."""
-    if not isinstance(data, Table):
-        return data, data.notes if in_blocks(data) else ()
-    table = on_estimated_scales(data)
-    return table, (*table.notes, *([TRANSFORMED] if data.channels else []))
-
-
-def _warn(result: Compression, way_out: str) -> None:
+def _warn(result: Compression, search: SearchResult) -> None:
     """Warn if the mean is orthogonal to all atoms, if random rows have a smaller error, or if the goal was not reached."""
-    plan, error, pieces = result.plan, result.certificate, f"{summary.noun(result.mean)}s"
-    if result.is_orthogonal and error.norm > 0:  # no weights bring the atoms closer to the mean than 0 does
+    plan, error = result.plan, result.certificate
+    if search.prefixes.is_orthogonal(search.size) and error.norm > 0:  # no weights bring the atoms closer to the mean than 0 does
         if result.mean.weights.any():
             consequence = f"the error with weights={result.weighting!r} is {percent(error.relative_error)}"
         else:
             consequence = "the best weights are 0, so the result is the zero function, with an error of 100 %"
+        pieces = f"{summary.noun(result.mean)}s"
         warn(
             f"the mean is orthogonal to all {pieces} chosen, {result.selected} of {result.n_samples:,} points: {consequence}. "
             f"Choose more {pieces} by a larger size, or others by another select or rng"
         )
-    comparison = summary.above_random_rows(result)
+    comparison = result.above_random_rows()
     if comparison is not None:
         warn(
             f"{comparison}; omit select and weights (got {result.selection} and {result.weighting!r}), or use sketch(data, "
@@ -179,9 +176,9 @@ def _warn(result: Compression, way_out: str) -> None:
         )
     if not result.reached and plan is not None:
         warn(
-            f"{plan.goal or f'the end of {plan.selector}'} was not reached with {result.size} {pieces}: the error is "
-            f"{error.relative_error:.3g} (at most {error.interval[1]:.3g}){at_bandwidth(error.bandwidth)}. "
-            + (way_out[:1].upper() + way_out[1:] or "Raise max_size, or widen the bandwidth"),
+            f"{plan.goal or f'the end of {plan.selector}'} was not reached with {result.size} {summary.noun(result.mean)}s: "
+            f"the error is {error.relative_error:.3g} (at most {error.interval[1]:.3g}){at_bandwidth(error.bandwidth)}. "
+            + (search.way_out[:1].upper() + search.way_out[1:] or "Raise max_size, or widen the bandwidth"),
             NotReachedWarning,
         )
 
@@ -339,7 +336,7 @@ class _AsGiven(Traversal):
     nested = False  # so that atoms are sorted by the energy that each adds
 
     def __init__(self, given: Given) -> None:
-        self._given = given
+        self._given, self.points = given, given.points
 
     def extend(self, size: int, report: Report | None = None) -> None:
         """All atoms are given."""
@@ -347,10 +344,6 @@ class _AsGiven(Traversal):
     @property
     def indices(self) -> Indices | None:
         return self._given.rows
-
-    @property
-    def points(self) -> Array:
-        return self._given.points
 
     def weights(self) -> Array | None:
         return self._given.own

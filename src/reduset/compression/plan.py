@@ -190,7 +190,9 @@ def plan_of(
     confidence: float = 0.95,
 ) -> Plan:
     """The plan for a mean. ``is_open`` means that its bandwidth is searched for. Raises for options that exclude each other."""
-    require_norm(full)
+    if full.stored_weights.min() < 0:
+        require_norm(full)
+    full.kernel.log_energy(full.dimension)  # raises for a kernel that is not a density or not in L2
     _validate.one_of(pieces, "pieces", PIECES, PIECE_HINTS)
     selector = as_selector(select)
     ends_itself = plateau is not None or (selector.ending and size is None and tol is None)
@@ -209,7 +211,13 @@ def plan_of(
         default_most = MOST_ATOMS if grouped else defaults.most
         size, tol, plateau, most = _one_goal(full.size, selector.ending, default_most, max_size, size, tol, plateau)
     default_weighting = defaults.weighting if refine is False else defaults.moved_weighting
-    weighting = _weighting(default_weighting if weights is None else weights, selector, full)
+    weighting = _validate.one_of(default_weighting if weights is None else weights, "weights", (*WEIGHTINGS, OWN), HINTS)
+    if weighting == OWN and not selector.weighs:
+        raise ValueError(
+            f"weights='own' needs a selector that has weights ({with_own_weights()}), got {selector}; use weights='free'"
+        )
+    if weighting != OWN and not WEIGHTINGS[weighting].signed:
+        require_mass(weighting, full.mass)
     choice = BY_SELECTOR
     if pieces == COMPONENTS:
         _require_components(full, selector, refine, plateau, grouped)
@@ -217,7 +225,7 @@ def plan_of(
         choice = defaults.choice
         if defaults.selector is not None and not grouped:  # each group has its own plan, at one bandwidth
             selector = defaults.selector
-    steps = None if pieces == COMPONENTS else _steps(refine, weighting, full)
+    steps = None if refine is False or pieces == COMPONENTS else _steps(refine, weighting, full)
     confidence = _validate.confidence(confidence)
     robust = weights is None and weighting == "simplex" and steps is None and pieces == ATOMS
     goals = (size, tol, plateau, most)
@@ -279,23 +287,11 @@ def _require_components(full: KernelMean, selector: Selector, refine: bool | int
             raise ValueError(f"{name} is not supported with pieces='components'; omit one of them")
 
 
-def _weighting(weights: str, selector: Selector, full: KernelMean) -> str:
-    """The kind of the weights. Raises if the selector or the mean does not support it."""
-    kind = _validate.one_of(weights, "weights", (*WEIGHTINGS, OWN), HINTS)
-    if kind == OWN and not selector.weighs:
-        raise ValueError(
-            f"weights='own' needs a selector that has weights ({with_own_weights()}), got {selector}; use weights='free'"
-        )
-    if kind != OWN and not is_signed(kind):
-        require_mass(kind, full.mass)
-    return kind
-
-
 def _steps(refine: Any, kind: str, full: KernelMean) -> int | None:
     """The number of steps that move the atoms: None for none, 0 to use the time that is allowed."""
     if not isinstance(refine, bool | np.bool_ | int | np.integer):
         raise TypeError(f"refine must be True, False or a number of steps, got {refine!r}")
-    if refine is False or refine is np.False_:
+    if refine is np.False_:
         return None
     if kind == OWN:
         raise ValueError("weights='own' needs unmoved atoms, and refine moves them; use weights='free'")

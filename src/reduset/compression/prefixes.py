@@ -85,44 +85,40 @@ class Prefixes:
     def error(self, size: int) -> PrefixError:
         """The error of the first ``size`` atoms. It is kept, since simplex weights of thousands of atoms take seconds."""
         if size not in self._errors:
-            self._errors[size] = self._with_solved_weights(size) if self.own is None else self._with_given_weights(self.own, size)
+            span, explained = self.span, size
+            if self.own is not None:
+                weights, explained = self._given_weights(self.own, size), span.size
+                excess = span.excess_of_given(weights, size)
+            elif self.last is not None and size == span.size:
+                weights, excess = self.last, span.excess(self.last, size)
+            else:
+                equations = span.equations(size)
+                if self.is_orthogonal(size):  # free weights are then 0 instead of rounding errors
+                    equations = replace(equations, y=np.zeros(size))
+                weights = solved(self.kind, equations, self.mass)
+                excess = 0.0 if self.kind == "free" else span.excess(weights, size)
+            rest = self.residual
+            squares = np.array([rest.square, rest.low, rest.high]) + span.energy_after(explained)
+            norms = span.energy(explained) + squares if rest.whole is None else np.full(3, rest.whole)
+            of_zero = np.inf if excess > 0 else 0.0
+            errors = np.sqrt(np.divide(squares + excess, norms, out=np.full(3, of_zero), where=norms > 0))
+            # if both ends are equal, rounding may put the estimate outside of the interval
+            interval = (float(errors.min()), float(errors.max()))
+            self._errors[size] = PrefixError(float(errors[0]), interval, float(norms[0]), excess, weights)
         return self._errors[size]
 
-    def _with_solved_weights(self, size: int) -> PrefixError:
-        """The error with solved weights. If f is orthogonal to the atoms, free weights are 0 instead of rounding errors."""
-        span = self.span
-        if self.last is not None and size == span.size:
-            return self._error(self.last, span.excess(self.last, size), size)
-        equations = span.equations(size)
-        if self.is_orthogonal(size):
-            equations = replace(equations, free=lambda: np.zeros(size))
-        weights = solved(self.kind, equations, self.mass)
-        return self._error(weights, 0.0 if self.kind == "free" else span.excess(weights, size), size)
-
-    def _with_given_weights(self, own: Array, size: int) -> PrefixError:
-        """The error with given weights. The weights of a prefix are rescaled to the sum of all."""
+    def _given_weights(self, own: Array, size: int) -> Array:
+        """Given weights. The weights of a prefix are rescaled to the sum of all."""
         magnitude = float(np.abs(own[:size]).sum())
         if size == len(own):
-            weights = own
-        elif magnitude == 0:  # the selector gave these atoms no weight
-            weights = np.full(size, self.mass / size)
-        else:
-            weights = own[:size] * (float(np.abs(own).sum()) / magnitude)
-        return self._error(weights, self.span.excess_of_given(weights, size), self.span.size)
+            return own
+        if magnitude == 0:  # the selector gave these atoms no weight
+            return np.full(size, self.mass / size)
+        return own[:size] * (float(np.abs(own).sum()) / magnitude)
 
     def is_orthogonal(self, size: int) -> bool:
         """Whether the projection of f onto the first ``size`` atoms is 0 up to rounding."""
         return float(np.sqrt(self.span.energy(min(size, self.span.size)))) <= ZERO_NORM * self.total
-
-    def _error(self, weights: Array, excess: float, size: int) -> PrefixError:
-        rest = self.residual.plus(self.span.energy_after(size))
-        squares = np.array([rest.square, rest.low, rest.high])
-        norms = self.span.energy(size) + squares if rest.whole is None else np.full(3, rest.whole)
-        of_zero = np.inf if excess > 0 else 0.0
-        errors = np.sqrt(np.divide(squares + excess, norms, out=np.full(3, of_zero), where=norms > 0))
-        # if both ends are equal, rounding may put the estimate outside of the interval
-        interval = (float(errors.min()), float(errors.max()))
-        return PrefixError(float(errors[0]), interval, float(norms[0]), excess, weights)
 
     def _squares(self, residual: float) -> Array | None:
         """The squared relative error of every prefix; None if each needs a solve."""
@@ -170,9 +166,6 @@ class Prefixes:
 
         magnitude = float(np.abs(error.weights).sum())
 
-        def times(value: float | None, factor: float) -> float | None:
-            return None if value is None else value * factor
-
         certificate = Certificate(
             relative_error=error.relative,
             interval=error.interval,
@@ -180,10 +173,10 @@ class Prefixes:
             method=self.residual.method,
             norm=float(np.sqrt(error.square_norm)) * scale,
             energy=energy,
-            bound=times(bound, scale),
-            theorem_bound=times(theorem, scale),
-            sup_bound=times(bound, energy) if kernel.space == "rkhs" else None,
-            incoherence=times(bounds.incoherence, energy),
+            bound=None if bound is None else bound * scale,
+            theorem_bound=None if theorem is None else theorem * scale,
+            sup_bound=bound * energy if bound is not None and kernel.space == "rkhs" else None,
+            incoherence=None if bounds.incoherence is None else bounds.incoherence * energy,
             negative_mass=float(np.maximum(-error.weights, 0.0).sum()) / magnitude if magnitude > 0 else 0.0,
             radius=None if bounds.radius is None else kernel.length(bounds.radius, d),
             bandwidth=bandwidth_of(kernel),

@@ -38,7 +38,6 @@ from reduset.compression.stages import (
     SearchResult,
     Target,
     Weighed,
-    begin,
     certify,
     select_atoms,
     weigh_atoms,
@@ -59,6 +58,7 @@ from reduset.weights import (
 
 MARGIN = 1.02  # largest ratio of the error with "simplex" weights to the error with "sum_to_one" weights
 TRIES, MOVED_TRIES = 16, 4
+CENTRES = KMeans(rows=KMEANS_ROWS)
 FINER = 0.8  # first bandwidth for moved atoms, as a multiple of the bandwidth for unmoved atoms
 OVERESTIMATE = 1.01  # of errors, so that two tries are usually enough
 MIN_WIDENING, MAX_WIDENING = 2**0.01, 2**0.5
@@ -73,36 +73,27 @@ BLENDING_STEPS = (0.25, 0.5, 1.0)  # from the best weights to scale-free weights
 CLEARLY_BETTER = 0.95  # of the error of random rows, since errors at other scales have an uncertainty of some per cent
 
 
-def find_bandwidth(full: KernelMean, plan: Plan, run: Run) -> SearchResult:
-    """The atoms of a plan at their resolution. The kernel of the mean has the median distance as bandwidth.
+def begin_search(full: KernelMean, plan: Plan, run: Run) -> tuple[BandwidthSearch, float]:
+    """The search for the atoms of a plan, and a guess of their resolution. The mean has the median distance as bandwidth.
 
     Selectors that depend on the bandwidth are used twice: at the median distance, and at the resolution of their first atoms.
     """
     target, size, tol = run.target(full), plan.size or plan.most, cast(float, plan.tol)
-    scales = require_scales(target.scales(size))
+    scales = cast(Scales, target.scales(size, required=True))
     if plan.choice == BY_SCALES:
         candidates = _select_by_scales(target, scales, size, tol, plan.weighting == OWN)
     else:
         candidates = _select(target, plan.selector, size)
-    search = BandwidthSearch(full, candidates, scales, plan, run)
+    signed_kind = "free" if plan.weighting == "free" else "sum_to_one"
+    search = BandwidthSearch(full, candidates, scales, plan, run, size, tol, signed_kind)
     bandwidth = search.guess()
     if plan.choice != BY_SCALES and not plan.selector.scale_free:
         closer = _select(run.target(with_bandwidth(full, bandwidth)), plan.selector, size)
-        again = BandwidthSearch(full, closer, scales, plan, run)
+        again = BandwidthSearch(full, closer, scales, plan, run, size, tol, signed_kind)
         finer = again.guess()
         if finer < bandwidth:
             search, bandwidth = again, finer
-    return search.certified(bandwidth)
-
-
-def require_scales(scales: Scales | None) -> Scales:
-    """Raise an error if random Fourier features cannot measure these points."""
-    if scales is None:
-        raise ValueError(
-            "kernel needs a bandwidth for these points, since the search for one fails: they are too far from 0 for their "
-            "spread. Give one, such as Gaussian(1.0), with size or tol alone"
-        )
-    return scales
+    return search, bandwidth
 
 
 def at_coarser_scales(
@@ -157,7 +148,7 @@ class SearchAtoms:
 
 def _select(target: Target, selector: Selector, size: int, own: bool = True) -> SearchAtoms:
     """The atoms of a selector for the kernel of the target. ``own`` weights may take another pass."""
-    traversal = begin(target, selector)
+    traversal = target.begin(selector)
     atoms = select_atoms(target, traversal, size)
     points = cast(Array, atoms.points)
     with target.run.clock.stage("weigh"):
@@ -168,7 +159,7 @@ def _select(target: Target, selector: Selector, size: int, own: bool = True) -> 
 def _select_by_scales(target: Target, scales: Scales, size: int, tol: float, own: bool) -> SearchAtoms:
     """Centres of k-means, or thinned rows if random ones would be better."""
     run, full = target.run, target.full
-    centres = _select(target, KMeans(rows=KMEANS_ROWS), size, own)
+    centres = _select(target, CENTRES, size, own)
     with run.clock.stage("certify"):
         small = KernelMean.unchecked(centres.points, centres.scale_free, full.kernel)
         profile = meaningful_profile(scales, small, 0.95, size)
@@ -254,82 +245,86 @@ def _worst_ratio(profile: ErrorProfile) -> float:
     return float((profile.relative_errors[meaningful] / profile.random_rows[meaningful]).max(initial=0.0))
 
 
+@dataclass
 class BandwidthSearch:
-    """The search for one mean and given atoms. The kernel of the mean has the median distance as bandwidth."""
+    """The search for one mean and given atoms. The kernel of the mean has the median distance as bandwidth.
 
-    def __init__(self, full: KernelMean, atoms: SearchAtoms, scales: Scales, plan: Plan, run: Run) -> None:
-        self._full, self._atoms, self._scales, self._plan, self._run = full, atoms, scales, plan, run
-        self._size, self._tol, self._kind = plan.size or plan.most, cast(float, plan.tol), plan.weighting
-        # signed weights with the same sum: other kinds take longer to solve for, and have no smaller error
-        self._signed_kind = "free" if self._kind == "free" else "sum_to_one"
-        self._slope, self._alone = 2.0, False  # the slope of the error at the tolerance, on logarithmic axes
+    Attributes
+    ----------
+    size, tol : The goal of the plan.
+    signed_kind : Signed weights with the same sum: other kinds take longer to solve for, and have no smaller error.
+    slope : The slope of the error at the tolerance, on logarithmic axes.
+    alone : Whether distinct rows do not overlap at the guess.
+    """
+
+    full: KernelMean
+    atoms: SearchAtoms
+    scales: Scales
+    plan: Plan
+    run: Run
+    size: int
+    tol: float
+    signed_kind: str
+    slope: float = 2.0
+    alone: bool = False
 
     def guess(self) -> float:
         """The finest bandwidth within the tolerance, estimated with signed weights."""
-        level = self._tol / MARGIN
-        k = self._position_by_scale_free_weights()
+        level = self.tol / MARGIN
+        # the best weights reach the tolerance close to the bandwidth at which scale-free weights do
+        profile = self.atoms.profile or meaningful_profile(self.scales, self._with_scale_free_weights(), 0.95, self.size)
+        within = int(np.cumprod(profile.relative_errors <= self.tol).sum())
+        # a profile within the tolerance ends where rows do not overlap: errors at finer scales are equal
+        k = len(self.scales.bandwidths) - 1 if within == len(profile.bandwidths) else max(within - 1, 0)
         while True:
-            grid = self._scales.bandwidths
-            highs = {k: self._high(k)}
+            grid = self.scales.bandwidths
+            highs = {k: self._high(k, *self._weighed_at(grid[k]))}
             step = 1 if highs[k] <= level else -1
             while 0 <= k + step < len(grid) and (highs[k] <= level) == (step > 0):
                 k += step
-                highs[k] = self._high(k)
+                highs[k] = self._high(k, *self._weighed_at(grid[k]))
             finest = max((position for position, high in highs.items() if high <= level), default=-1)
             if finest < len(grid) - 1:
-                return self._interpolated(grid, max(finest, 0), highs)
+                k = max(finest, 0)
+                if k + 1 not in highs or highs[k] >= self.tol or not highs[k] > 0:
+                    return float(grid[k])
+                # between two points of the grid, the error is about a power of the bandwidth
+                slope = float(np.log(highs[k + 1] / highs[k]) / np.log(grid[k] / grid[k + 1]))
+                self.slope = max(slope, 0.5)
+                finer = np.log(level / highs[k]) / slope if slope > 0 else 0.0
+                return float(max(grid[k] * np.exp(-max(finer, 0.0)), grid[k + 1]))
             bandwidth = self._where_rows_do_not_overlap()
             finer = None
             if bandwidth is None:
-                finer = self._run.target(with_bandwidth(self._full, grid[-1])).scales(self._size)
+                finer = self.run.target(with_bandwidth(self.full, grid[-1])).scales(self.size)
             if finer is None or finer.bandwidths[-1] >= grid[-1]:
-                self._alone = bandwidth is not None
+                self.alone = bandwidth is not None
                 return float(grid[-1] if bandwidth is None else bandwidth)
-            self._scales = finer
+            self.scales = finer
             k = int(np.argmin(finer.bandwidths >= grid[-1] * (1 - 1e-9)))
 
-    def _position_by_scale_free_weights(self) -> int:
-        """The position in the grid at which scale-free weights reach the tolerance. The best weights reach it close to there."""
-        profile = self._atoms.profile
-        if profile is None:
-            profile = meaningful_profile(self._scales, self._with_scale_free_weights(), 0.95, self._size)
-        within = int(np.cumprod(profile.relative_errors <= self._tol).sum())
-        if within == len(profile.bandwidths):  # it ends where rows do not overlap: errors at finer scales are equal
-            return len(self._scales.bandwidths) - 1
-        return max(within - 1, 0)
-
     def _with_scale_free_weights(self) -> KernelMean:
-        return KernelMean.unchecked(self._atoms.points, self._atoms.scale_free, self._full.kernel)
+        return KernelMean.unchecked(self.atoms.points, self.atoms.scale_free, self.full.kernel)
 
     def _where_rows_do_not_overlap(self) -> float | None:
         """The coarsest bandwidth below which ‖f‖ is constant; None if it still decreases at the finest."""
-        grid = self._scales.bandwidths[-6:]
-        noise = self._scales.profile(self._with_scale_free_weights(), grid, 0.95, self._size).noise
+        grid = self.scales.bandwidths[-6:]
+        noise = self.scales.profile(self._with_scale_free_weights(), grid, 0.95, self.size).noise
         if noise[-1] > (1 + SAME_NOISE) * noise[-3]:
             return None
         return float(grid[np.argmax(noise >= noise[-1] / (1 + SAME_NOISE))])
 
-    def _high(self, k: int) -> float:
+    def _high(self, k: int, target: Target, weighed: Weighed) -> float:
         """The largest upper end of the error at a bandwidth of the grid and at octaves above it, with signed weights."""
-        coarser = self._scales.bandwidths[k::-STEPS][::-1]
-        target, weighed = self._weighed_at(coarser[-1])
-        weights = weighed.span.weights(self._signed_kind, self._full.mass, weighed.span.size)
+        coarser = self.scales.bandwidths[k::-STEPS][::-1]
+        weights = weighed.span.weights(self.signed_kind, self.full.mass, weighed.span.size)
         small = KernelMean.unchecked(weighed.span.atoms, weights, target.full.kernel)
-        profile = self._scales.profile(small, coarser, 0.95, self._size)
+        profile = self.scales.profile(small, coarser, 0.95, self.size)
         return max(profile.limit, float(profile.intervals[:, 1].max()))
-
-    def _interpolated(self, grid: Array, k: int, highs: dict[int, float]) -> float:
-        """The bandwidth of the tolerance, if the error is a power of the bandwidth between two points of the grid."""
-        if k + 1 not in highs or highs[k] >= self._tol or not highs[k] > 0:
-            return float(grid[k])
-        slope = np.log(highs[k + 1] / highs[k]) / np.log(grid[k] / grid[k + 1])
-        self._slope = max(float(slope), 0.5)
-        finer = np.log(self._tol / MARGIN / highs[k]) / slope if slope > 0 else 0.0
-        return float(max(grid[k] * np.exp(-max(finer, 0.0)), grid[k + 1]))
 
     def _weighed_at(self, bandwidth: float) -> tuple[Target, Weighed]:
         """The atoms at another bandwidth, in their order."""
-        target, atoms = self._run.target(with_bandwidth(self._full, bandwidth)), self._atoms
+        target, atoms = self.run.target(with_bandwidth(self.full, bandwidth)), self.atoms
         order = np.arange(len(atoms.points))
         return target, weigh_atoms(target, Atoms(atoms.points, atoms.rows, order=order, remark=atoms.remark))
 
@@ -339,86 +334,81 @@ class BandwidthSearch:
         It is not reached if there is none.
         """
         finer = FINER * bandwidth
-        for _ in range(0 if self._plan.steps is None else MOVED_TRIES):
+        for _ in range(0 if self.plan.steps is None else MOVED_TRIES):
             moved, high = self._tried(*self._weighed_at(finer), finer)
             if moved.reached:
                 return moved
-            finer *= max((OVERESTIMATE * high / self._tol) ** (1 / self._slope), MIN_WIDENING)
+            finer *= max((OVERESTIMATE * high / self.tol) ** (1 / self.slope), MIN_WIDENING)
             if finer >= bandwidth:
                 break
         for k in range(TRIES):
             target, weighed = self._weighed_at(bandwidth)
             high = 0.0
-            if self._kind != OWN and self._plan.steps is None and not self._scales.certain:  # else the guess is exact
-                high = certify(target, weighed, self._signed_kind).error(weighed.span.size).interval[1]
-            if high <= self._tol or k == TRIES - 1:
+            if self.plan.weighting != OWN and self.plan.steps is None and not self.scales.certain:  # else the guess is exact
+                high = certify(target, weighed, self.signed_kind).error(weighed.span.size).interval[1]
+            if high <= self.tol or k == TRIES - 1:
                 tried, high = self._tried(target, weighed, bandwidth)
                 if tried.reached:
                     break
-            widening = (OVERESTIMATE * high / self._tol) ** (1 / self._slope)
+            widening = (OVERESTIMATE * high / self.tol) ** (1 / self.slope)
             bandwidth *= min(max(widening, MIN_WIDENING ** (2**k)), MAX_WIDENING)
         return tried
 
     def _tried(self, target: Target, weighed: Weighed, bandwidth: float) -> tuple[SearchResult, float]:
         """The result at a bandwidth, and the largest upper end of its errors there and at coarser scales."""
-        plan = self._plan
+        plan = self.plan
         weighed = weigh_atoms(target, replace(weighed.atoms, in_order=False), weighed.kappa)
         if plan.steps is not None:
-            weighed, prefixes = move(target, weighed, self._kind, plan.steps)
+            weighed, prefixes = move(target, weighed, self.plan.weighting, plan.steps)
         else:
-            own = None if self._atoms.own is None or self._kind != OWN else self._atoms.own[weighed.atoms.order]
-            prefixes = certify(target, weighed, self._kind, own)
-            if self._kind == "simplex" and weighed.span.size <= CHOLESKY_UP_TO:
-                prefixes = self._on_the_simplex(weighed, prefixes)
-        scales = self._scales if self._scales.certain else target.scales(weighed.span.size)
+            own = None if self.atoms.own is None or self.plan.weighting != OWN else self.atoms.own[weighed.atoms.order]
+            prefixes = certify(target, weighed, self.plan.weighting, own)
+            if self.plan.weighting == "simplex" and weighed.span.size <= CHOLESKY_UP_TO:
+                # from "sum_to_one" weights, the best weights on the simplex take a few solves, if the exchange converges
+                span, mass = weighed.span, self.full.mass
+                positive = span.weights("sum_to_one", mass, span.size) > 0
+                with self.run.clock.stage("weigh"):
+                    gram = prefixes.kernel.product_gram(span.atoms, span.atoms)
+                    weights = simplex_by_exchange(gram, span.kappa, mass, positive)
+                prefixes = prefixes if weights is None else replace(prefixes, last=weights)
+        scales = self.scales if self.scales.certain else target.scales(weighed.span.size)
         high, random_rows = 0.0, None
         if scales is not None:
             small = KernelMean.unchecked(prefixes.atoms, prefixes.error(len(prefixes.atoms)).weights, prefixes.kernel)
             if plan.scale_robust:
                 prefixes, profile = self._made_robust(weighed, prefixes, small, scales, bandwidth)
             else:
-                profile = meaningful_profile(scales, small, prefixes.confidence, self._size, bandwidth)
+                profile = meaningful_profile(scales, small, prefixes.confidence, self.size, bandwidth)
             high = profile.coarser_error(bandwidth)
-            random_rows = bandwidth_where(profile.bandwidths, profile.random_rows, self._tol)
-        size, median = len(prefixes.atoms), cast(RadialKernel, self._full.kernel).width
+            random_rows = bandwidth_where(profile.bandwidths, profile.random_rows, self.tol)
+        size, median = len(prefixes.atoms), cast(RadialKernel, self.full.kernel).width
         high = max(high, prefixes.error(size).interval[1])
-        resolution = Resolution(bandwidth, self._tol, median, random_rows, self._alone)
-        selection, reached = self._atoms.selection, high <= self._tol
+        resolution = Resolution(bandwidth, self.tol, median, random_rows, self.alone)
+        selection, reached = self.atoms.selection, high <= self.tol
         return SearchResult(target, weighed, prefixes, size, reached, selection=selection, resolution=resolution), high
-
-    def _on_the_simplex(self, weighed: Weighed, prefixes: Prefixes) -> Prefixes:
-        """The best weights on the simplex, computed from "sum_to_one" weights. A few solves, if the exchange converges."""
-        span, mass = weighed.span, self._full.mass
-        positive = span.weights("sum_to_one", mass, span.size) > 0
-        with self._run.clock.stage("weigh"):
-            weights = simplex_by_exchange(prefixes.kernel.product_gram(span.atoms, span.atoms), span.kappa, mass, positive)
-        return prefixes if weights is None else replace(prefixes, last=weights)
 
     def _made_robust(
         self, weighed: Weighed, prefixes: Prefixes, small: KernelMean, scales: Scales, bandwidth: float
     ) -> tuple[Prefixes, ErrorProfile]:
         """Weights that keep the mass of isolated groups and are as good as random rows at every scale, and their profile."""
 
-        def profile_of(weights: Array) -> ErrorProfile:
-            mean = KernelMean.unchecked(small.atoms, weights, small.kernel)
-            return meaningful_profile(scales, mean, prefixes.confidence, self._size, bandwidth)
-
+        rest = prefixes.confidence, self.size, bandwidth
         positions = np.asarray(weighed.atoms.order)[weighed.span.kept]
-        masses, scale_free = self._atoms.counts[positions], self._atoms.scale_free[positions]
+        masses, scale_free = self.atoms.counts[positions], self.atoms.scale_free[positions]
         if (masses < 0).any() or not (masses.any() and scale_free.any()):
-            return prefixes, profile_of(small.weights)
-        masses = masses * (self._full.mass / masses.sum())
-        scale_free = scale_free * (self._full.mass / scale_free.sum())
+            return prefixes, meaningful_profile(scales, small, *rest)
+        masses = masses * (self.full.mass / masses.sum())
+        scale_free = scale_free * (self.full.mass / scale_free.sum())
         groups = isolated_groups(prefixes.kernel.product_gram(small.atoms, small.atoms), small.weights)
         best = start = with_masses_of_groups(small.weights, groups, masses)
         scale_free = with_masses_of_groups(scale_free, groups, masses)
-        profile = profile_of(start)
+        profile = meaningful_profile(scales, KernelMean.unchecked(small.atoms, start, small.kernel), *rest)
         ratio = _worst_ratio(profile)
         for k, step in enumerate(BLENDING_STEPS):
             if ratio <= (1.0 if k else CLEARLY_BETTER):
                 break
             blended = (1 - step) * start + step * scale_free
-            blended_profile = profile_of(blended)
+            blended_profile = meaningful_profile(scales, KernelMean.unchecked(small.atoms, blended, small.kernel), *rest)
             if _worst_ratio(blended_profile) < ratio:
                 best, profile, ratio = blended, blended_profile, _worst_ratio(blended_profile)
         return replace(prefixes, last=best), profile

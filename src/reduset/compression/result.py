@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -10,20 +9,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reduset import _validate
-from reduset._describe import Description, Row, counted
+from reduset._describe import Description, Row, counted, percent
 from reduset._engine import cached_property
 from reduset._progress import Clock
 from reduset._types import Indices
 from reduset._validate import seeded
-from reduset.certificate import Bounds, Certificate, ErrorProfile, MedianError, Scales, log_density_change
+from reduset.certificate import (
+    Bounds,
+    Certificate,
+    ErrorProfile,
+    MedianError,
+    Scales,
+    at_bandwidth,
+    bounds_of,
+    log_density_change,
+)
 from reduset.compression import summary
 from reduset.compression.plan import Plan
 from reduset.compression.prefixes import Path, Prefixes
-from reduset.compression.stages import Atoms, Resolution, Run, SearchResult, bounds, certify, weigh_atoms
-from reduset.kernels import as_kernel, exponential
+from reduset.compression.stages import Atoms, Resolution, Run, SearchResult, certify, weigh_atoms
+from reduset.kernels import RadialKernel, as_kernel, exponential
 from reduset.mean import KernelMean
-from reduset.mixture import ComponentMean, SmallMean, as_density, mean_of, pieces_of
+from reduset.mixture import ComponentMean, ComponentPieces, SmallMean, as_density, mean_of, pieces_of
 from reduset.weights import HINTS, WEIGHTINGS
+
+MASS_ROUNDING = 1e-9
+ABOVE = 1.005  # times the error of random rows: the warning needs errors that differ when printed
 
 
 @dataclass(frozen=True)
@@ -115,11 +126,6 @@ class Compression:
         return float(np.sqrt(square)) * exponential(kernel.log_energy(self.mean.dimension) / 2)
 
     @property
-    def is_orthogonal(self) -> bool:
-        """Whether f is orthogonal to all atoms up to rounding, so that its projection onto their span is the zero function."""
-        return self._prefixes.is_orthogonal(self.selected)
-
-    @property
     def resolution(self) -> float | None:
         """The finest bandwidth within the tolerance, there and at every coarser scale; None if it was not searched for."""
         return None if self.resolved is None else self.resolved.bandwidth
@@ -158,12 +164,6 @@ class Compression:
         return self._scales.profile(self.mean, descending, self.certificate.confidence, self.size)
 
     @cached_property
-    def error_at_median(self) -> tuple[float, float] | None:
-        """The relative error with the median distance of the rows as bandwidth, and that distance; None if unknown."""
-        near = self.near_median
-        return None if near is None or not near.is_exact else (near.relative_error, near.distance)
-
-    @cached_property
     def near_median(self) -> MedianError | None:
         """The error at the median distance of the rows, or at the nearest measured bandwidth; None if unknown."""
         if self._scales is None or self._scales.median is None:
@@ -173,6 +173,22 @@ class Compression:
             return MedianError(self.certificate.relative_error, median, median)
         bandwidth = self._scales.nearest(median)
         return MedianError(float(self.profile(bandwidth).relative_errors[0]), bandwidth, median)
+
+    def above_random_rows(self) -> str | None:
+        """A text if the error is certified to be above the error of equally many random rows; otherwise None."""
+        kernel, certificate, rows = self.mean.kernel, self.certificate, self._prefixes
+        signed = rows.total > abs(rows.mass) * (1 + MASS_ROUNDING)  # rows of equal weight cannot represent a signed mean
+        if self._scales is None or not isinstance(kernel, RadialKernel) or signed:
+            return None
+        without_replacement = np.sqrt(self.n_samples / max(self.n_samples - 1, 1))
+        profile = self._scales.profile(self.mean, np.array([kernel.width]), certificate.confidence, self.mean.size)
+        random = float(profile.random_rows[0]) * without_replacement
+        if not 0 < ABOVE * random < certificate.interval[0]:
+            return None
+        return (
+            f"the error of {percent(certificate.relative_error)}{at_bandwidth(certificate.bandwidth)} is above that of "
+            f"{counted(self.size, 'random row')}, {percent(random)}"
+        )
 
     def at(self, size: int) -> Compression:
         """The nested compression of the first ``size`` selected atoms, without a new selection or a pass over the data."""
@@ -261,12 +277,13 @@ def assemble(
     bounds: Bounds | None = None,
     indices: Indices | None = None,
     dropped: Indices | None = None,
-    density_change: Callable[[SmallMean], float | None] = lambda _: None,
     groups: NDArray[Any] | None = None,
     reached: bool = True,
     remark: str = "",
     all_shown: bool = False,
     scales: Scales | None = None,
+    rows: KernelMean | None = None,
+    rng: np.random.Generator | None = None,
 ) -> Compression:
     """The result for the first ``size`` atoms.
 
@@ -275,13 +292,14 @@ def assemble(
     prefixes : Span of the atoms, residual, and mass of f.
     n_samples : Number of rows.
     bounds : Bounds for ``size`` atoms. None computes them from the covering radii, if these are known.
-    density_change : Function of the small mean that returns the change of the logarithm of the density.
     all_shown : Whether atoms with weight 0 are kept, because other results have the same atoms.
+    rows, rng : The mean of all rows and a generator, for the change of the logarithm of the density.
     """
     with clock.stage("weigh"):
         mean, certificate = prefixes.state(size, bounds)
-    with clock.stage("certify"):
-        certificate = replace(certificate, log_density_change=density_change(mean))
+    if rows is not None and rng is not None:
+        with clock.stage("certify"):
+            certificate = replace(certificate, log_density_change=log_density_change(rows, mean, rng))
     selected = Selected(size, None if indices is None else indices[:size], groups, all_shown)
     result = Compression(
         mean=mean,
@@ -303,20 +321,30 @@ def assemble(
 
 def result_of(search: SearchResult, rng: np.random.Generator, plan: Plan | None = None) -> Compression:
     """The result of a search over the rows of a mean."""
-    target, weighed, prefixes = search.target, search.weighed, search.prefixes
+    target, weighed, prefixes, atoms = search.target, search.weighed, search.prefixes, search.weighed.atoms
+    dropped = None if atoms.rows is None or prefixes.own is not None else atoms.rows[~weighed.span.kept]
+    bounds = Bounds(None, None, None, None)  # unknown for components
+    if not isinstance(prefixes.atoms, ComponentPieces):
+        points, cover = prefixes.atoms[: search.size], None if atoms.traversal is None else atoms.traversal.cover
+        carrying = prefixes.error(search.size).weights != 0
+        with target.run.clock.stage("certify"):
+            bounds = bounds_of(target.full, points, float(prefixes.magnitudes[: search.size].sum()), cover)
+            if carrying.any() and not carrying.all():  # atoms with weight 0 are omitted, so they do not cover any rows
+                bounds = replace(bounds, radius=bounds_of(target.full, points[carrying], 0.0, cover).radius)
     result = assemble(
         prefixes,
         search.size,
         target.full.size,
         search.selection,
         target.run.clock,
-        bounds=bounds(target, weighed, prefixes, search.size),
+        bounds=bounds,
         indices=search.rows,
-        dropped=search.dropped,
+        dropped=dropped,
         groups=search.groups,
-        density_change=lambda small: log_density_change(target.full, small, rng),
+        rows=target.full,
+        rng=rng,
         reached=search.reached,
-        remark=weighed.atoms.remarks,
+        remark="; ".join(filter(None, (atoms.remark, atoms.moved))),
         scales=target.scales(weighed.span.size),
     )
     return replace(result, resolved=search.resolution, plan=plan, weighting=search.weighting or result.weighting)

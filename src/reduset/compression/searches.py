@@ -37,7 +37,7 @@ from reduset.compression.components import find_component_bandwidth, find_compon
 from reduset.compression.plan import COMPONENTS, GIVEN, NOISE, SQUARE_ROOT, Plan
 from reduset.compression.prefixes import Prefixes
 from reduset.compression.refine import move
-from reduset.compression.resolution import at_coarser_scales, find_bandwidth
+from reduset.compression.resolution import at_coarser_scales, begin_search
 from reduset.compression.stages import (
     NONE_KNOWN,
     Atoms,
@@ -45,10 +45,8 @@ from reduset.compression.stages import (
     SearchResult,
     Target,
     Weighed,
-    begin,
     certify,
     first_atoms,
-    residual,
     select_atoms,
     weigh_atoms,
 )
@@ -79,7 +77,11 @@ def find(full: KernelMean, plan: Plan, run: Run) -> SearchResult:
         result = _at_noise(full, plan, run)
         if result.reached:
             return result
-    result = (find_component_bandwidth if plan.pieces == COMPONENTS else find_bandwidth)(full, plan, run)
+    if plan.pieces == COMPONENTS:
+        result = find_component_bandwidth(full, plan, run)
+    else:
+        search, guess = begin_search(full, plan, run)
+        result = search.certified(guess)
     way_out = f"no bandwidth of the search is within the tolerance; raise the number of {plan.pieces} or tol"
     return replace(result, way_out=way_out, resolution=result.resolution if result.reached else None)
 
@@ -115,7 +117,7 @@ def noise_bandwidth(mean: KernelMean, tol: float, rng: np.random.Generator) -> f
 
 def find_size(target: Target, plan: Plan) -> SearchResult:
     """The atoms of a plan at the bandwidth of the target."""
-    traversal = begin(target, plan.selector)
+    traversal = target.begin(plan.selector)
     if plan.size is not None:
         result = _all_atoms(target, grow(target, traversal, plan.size), plan.weighting, plan.steps, True)
     elif plan.plateau is not None:
@@ -164,8 +166,11 @@ def by_tolerance(target: Target, traversal: Traversal, tol: float, weighting: st
     while True:
         weighed = grow(target, traversal, size, known)
         known, more = weighed.kappa, weighed.atoms.complete and size < most
-        rest = residual(target, weighed, carefully=False)
-        goal = tol**2 * (weighed.span.energy(weighed.span.size) + rest.square)
+        span = weighed.span
+        free = span.weights("free", target.full.mass, span.size)
+        with target.run.clock.stage("certify"):
+            rest = target.probe.glance(span.atoms, free, span.kappa)
+        goal = tol**2 * (span.energy(span.size) + rest.square)
         sizes.append(size)
         squares.append(rest.square)
         needed = atoms_needed(sizes, squares, goal, target.full.dimension) if more else 0.0
@@ -225,7 +230,7 @@ def by_plateau(
         known, span = weighed.kappa, weighed.span
         if not isinstance(span, FactoredSpan):
             raise ValueError(f"plateau works up to {CHOLESKY_UP_TO} atoms; set max_size to that or less, or use tol")
-        added = span.energies_added()
+        added = span.y**2
         since_first = np.cumsum(added) - added[0]
         flat = np.flatnonzero(added[1:] <= epsilon * since_first[1:])
         if len(flat) or not weighed.atoms.complete or size >= most:

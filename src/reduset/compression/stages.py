@@ -12,17 +12,16 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from reduset._engine import LeafCover, blocks, cached_property, order_by_energy
+from reduset._engine import cached_property, order_by_energy
 from reduset._progress import Clock, Progress
 from reduset._types import Array, Indices
-from reduset.certificate import Bounds, Measurement, Probe, Scales, bounds_of, probe_for
+from reduset.certificate import Probe, Scales, probe_for
 from reduset.compression.prefixes import Prefixes
 from reduset.mean import KernelMean
-from reduset.mixture import ComponentPieces, Pieces, gram_of
+from reduset.mixture import ComponentPieces, Pieces, kappa_of
 from reduset.select import Selector, Traversal, with_own_weights
 from reduset.weights import CHOLESKY_UP_TO, OWN, Span, span_of
 
-ATOMS_PER_STEP = 512  # inner products of this number of atoms are computed between two reports of progress
 NONE_KNOWN = np.empty(0)
 
 
@@ -75,11 +74,24 @@ class Target:
         """The measurement of errors at this bandwidth."""
         return self.own_probe or probe_for(self.full, self.run.confidence, self.probe_rng)
 
-    def scales(self, size: int) -> Scales | None:
-        """The measurement of errors at every scale, for ``size`` atoms, kept from the first call. None if it is impossible."""
+    def begin(self, selector: Selector) -> Traversal:
+        """Begin a selection."""
+        with self.run.clock.stage("select"):
+            return selector.begin(self.full, self.select_rng)
+
+    def scales(self, size: int, required: bool = False) -> Scales | None:
+        """The measurement of errors at every scale, for ``size`` atoms, kept from the first call.
+
+        If random Fourier features cannot measure these points, it is None, or an error is raised if it is ``required``.
+        """
         if not self._scales:
             with self.run.clock.stage("certify"):
                 self._scales.append(self.probe.scales(size, self.scale_rng))
+        if required and self._scales[0] is None:
+            raise ValueError(
+                "kernel needs a bandwidth for these points, since the search for one fails: they are too far from 0 for their "
+                "spread. Give one, such as Gaussian(1.0), with size or tol alone"
+            )
         return self._scales[0]
 
 
@@ -109,28 +121,11 @@ class Atoms:
     remark: str = ""
     moved: str = ""
 
-    def __len__(self) -> int:
-        return len(self.points)
-
     def at(self, positions: Indices) -> Self:
         """The atoms at these positions, in this order."""
         rows = None if self.rows is None else self.rows[positions]
         order = None if self.order is None else self.order[positions]
         return replace(self, points=self.points[positions], rows=rows, order=order, kappa=None)
-
-    @property
-    def remarks(self) -> str:
-        """How the atoms were chosen and moved."""
-        return "; ".join(filter(None, (self.remark, self.moved)))
-
-    @property
-    def cover(self) -> LeafCover | None:
-        """The points in leaves, if the selector uses leaves."""
-        return None if self.traversal is None else self.traversal.cover
-
-    def radii(self) -> Array | None:
-        """The covering radius after each atom, if the selector computes it."""
-        return None if self.traversal is None or self.order is None else self.traversal.radii()
 
     def own_weights(self) -> Array:
         """The weights of the selector."""
@@ -215,18 +210,6 @@ class SearchResult:
             return None
         return (atoms.rows if self.prefixes.own is not None else atoms.rows[kept])[: self.size]
 
-    @property
-    def dropped(self) -> Indices:
-        """The rows that were selected and omitted as redundant."""
-        rows = self.weighed.atoms.rows
-        return np.empty(0, np.int64) if rows is None or self.prefixes.own is not None else rows[~self.weighed.span.kept]
-
-
-def begin(target: Target, selector: Selector) -> Traversal:
-    """Begin a selection."""
-    with target.run.clock.stage("select"):
-        return selector.begin(target.full, target.select_rng)
-
 
 def select_atoms(target: Target, traversal: Traversal, size: int) -> Atoms:
     """Select ``size`` atoms, or fewer if the data have fewer distinct rows."""
@@ -239,32 +222,23 @@ def select_atoms(target: Target, traversal: Traversal, size: int) -> Atoms:
             rows = rows[:size]
             points = np.asarray(target.full.atoms[rows], np.float64)
         kappa = None if traversal.nested else traversal.kappa
-        complete, remark = len(points) == size, traversal.remark()
+        complete, remark = len(points) == size, traversal.remark
         return Atoms(points, rows, traversal.nested, traversal, np.arange(len(points)), kappa, complete, remark)
 
 
 def weigh_atoms(target: Target, atoms: Atoms, known: Array = NONE_KNOWN) -> Weighed:
     """Compute the weights of atoms in one pass over the data. ``known`` is κ of the first atoms, which is not computed again."""
-    known = (known if atoms.kappa is None else atoms.kappa)[: len(atoms)]
+    known = (known if atoms.kappa is None else atoms.kappa)[: len(atoms.points)]
     with target.run.clock.stage("weigh"):
-        if len(known) < len(atoms):
-            known = np.concatenate([known, _inner_products(target, atoms.points[len(known) :])])
-        if not atoms.in_order and len(atoms) <= CHOLESKY_UP_TO:  # for more, no Gram matrix is stored
-            order = order_by_energy(gram_of(target.full.kernel, atoms.points), known)
+        if len(known) < len(atoms.points):
+            report = target.run.progress.stage("weighing")
+            known = np.concatenate([known, kappa_of(target.full, atoms.points[len(known) :], report)])
+        if not atoms.in_order and len(atoms.points) <= CHOLESKY_UP_TO:  # for more, no Gram matrix is stored
+            kernel, points = target.full.kernel, atoms.points
+            gram = points.gram(kernel) if isinstance(points, ComponentPieces) else kernel.product_gram(points, points)
+            order = order_by_energy(gram, known)
             atoms, known = atoms.at(order), known[order]
         return Weighed(atoms, known, span_of(target.full.kernel, atoms.points, known))
-
-
-def _inner_products(target: Target, points: Pieces) -> Array:
-    """(m,) inner products of f with the kernel functions at these points."""
-    full, report = target.full, target.run.progress.stage("weighing")
-    if isinstance(points, ComponentPieces):
-        return points.kappa(full, report)
-    parts = [np.empty(0)]
-    for a, b in blocks(len(points), ATOMS_PER_STEP):
-        report(a, len(points))
-        parts.append(full.kernel.product_sums(full.atoms, full.weights, points[a:b]))
-    return np.concatenate(parts)
 
 
 def first_atoms(target: Target, weighed: Weighed, size: int) -> Weighed:
@@ -273,17 +247,6 @@ def first_atoms(target: Target, weighed: Weighed, size: int) -> Weighed:
     atoms, kappa = weighed.atoms.at(positions), weighed.kappa[positions]
     with target.run.clock.stage("weigh"):
         return Weighed(atoms, kappa, span_of(target.full.kernel, atoms.points, kappa))
-
-
-def residual(target: Target, weighed: Weighed, carefully: bool) -> Measurement:
-    """‖f − Pf‖² for all atoms, with the projection P onto their span. Without ``carefully``, a quick estimate."""
-    span, run = weighed.span, target.run
-    with run.clock.stage("weigh"):
-        free = span.weights("free", target.full.mass, span.size)
-    with run.clock.stage("certify"):
-        run.progress.stage("certifying")(0, 1)
-        measure = target.probe.measure if carefully else target.probe.glance
-        return measure(span.atoms, free, span.kappa)
 
 
 def certify(target: Target, weighed: Weighed, weighting: str, own: Array | None = None) -> Prefixes:
@@ -297,27 +260,16 @@ def certify(target: Target, weighed: Weighed, weighting: str, own: Array | None 
     if weighting == OWN and own is None:
         own = atoms.own_weights()
     rows = atoms.rows if atoms.rows is None or own is not None else atoms.rows[kept]
-    magnitudes = np.zeros(len(atoms)) if rows is None else full.magnitudes[rows]
-    measured = residual(target, weighed, True)
-    radii, covered = atoms.radii(), None
+    magnitudes = np.zeros(len(atoms.points)) if rows is None else full.magnitudes[rows]
+    free = weighed.span.weights("free", full.mass, weighed.span.size)
+    with target.run.clock.stage("certify"):
+        target.run.progress.stage("certifying")(0, 1)
+        measured = target.probe.measure(weighed.span.atoms, free, weighed.span.kappa)
+    radii = None if atoms.traversal is None or atoms.order is None else atoms.traversal.radii()  # covering radii
+    covered = None
     if radii is not None:  # up to the first dropped atom, after which its neighbourhood is not covered
         radii = radii[: len(kept) if kept.all() else int(np.argmin(kept))]
         covered = np.asarray(full.kernel.product_at(radii, full.dimension))
         covered[np.isinf(radii)] = 0.0  # a group without an atom is not covered: the bound is then Σ|w| of the rest
     confidence = target.run.confidence
     return Prefixes(full.kernel, weighed.span, measured, weighting, full.mass, full.total, magnitudes, covered, confidence, own)
-
-
-def bounds(target: Target, weighed: Weighed, prefixes: Prefixes, size: int) -> Bounds:
-    """The a-priori bounds for the first ``size`` atoms, from one more pass over the data."""
-    if isinstance(prefixes.atoms, ComponentPieces):  # the bounds hold for points only
-        return Bounds(None, None, None, None)
-    full, cover, atoms = target.full, weighed.atoms.cover, prefixes.atoms[:size]
-    with target.run.clock.stage("weigh"):
-        carrying = prefixes.error(size).weights != 0
-    with target.run.clock.stage("certify"):
-        all_atoms = bounds_of(full, atoms, float(prefixes.magnitudes[:size].sum()), cover)
-        if carrying.all() or not carrying.any():
-            return all_atoms
-        # atoms with weight 0 are omitted from the result, so they do not cover any rows
-        return replace(all_atoms, radius=bounds_of(full, atoms[carrying], 0.0, cover).radius)

@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from reduset._describe import Description, Row, counted, percent, significant
-from reduset.certificate import ROUNDING, at_bandwidth
+from reduset.certificate import ROUNDING
 from reduset.kernels import FunctionKernel, Kernel, RadialKernel
 from reduset.mixture import ComponentMean, SmallMean
 from reduset.weights import WEIGHTINGS, description_of
@@ -18,9 +16,7 @@ if TYPE_CHECKING:
     from reduset.compression.result import Compression
     from reduset.compression.stages import Resolution
 
-MASS_ROUNDING = 1e-9
 NEGLIGIBLE = 1e-5  # errors below this are printed as a bound
-ABOVE = 1.005  # times the error of random rows: the warning needs errors that differ when printed
 
 
 def describe(result: Compression) -> Description:
@@ -106,22 +102,6 @@ def at_median(near: MedianError) -> str:
     if near.is_exact:
         return f"{text}the median distance, {distance}"
     return f"{text}bandwidth {significant(near.bandwidth)}, the nearest measured to the median distance, {distance}"
-
-
-def above_random_rows(result: Compression) -> str | None:
-    """A text if the error is certified to be above the error of equally many random rows; otherwise None."""
-    kernel, certificate, rows = result.mean.kernel, result.certificate, result._prefixes
-    signed = rows.total > abs(rows.mass) * (1 + MASS_ROUNDING)  # rows of equal weight cannot represent a signed mean
-    if not result.has_profile or not isinstance(kernel, RadialKernel) or signed:
-        return None
-    without_replacement = np.sqrt(result.n_samples / max(result.n_samples - 1, 1))
-    random = float(result.profile(kernel.width).random_rows[0]) * without_replacement
-    if not 0 < ABOVE * random < certificate.interval[0]:
-        return None
-    return (
-        f"the error of {percent(certificate.relative_error)}{at_bandwidth(certificate.bandwidth)} is above that of "
-        f"{counted(result.size, 'random row')}, {percent(random)}"
-    )
 
 
 def better_weights(kind: str) -> str:

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -38,13 +38,11 @@ def exponential(logarithm: float) -> float:
     return math.exp(logarithm) if logarithm < 709 else math.inf
 
 
-@dataclass(frozen=True)
-class Shape:
-    """A function of two points for the compiled loops: exp(log_scale) · profile, in coordinates scaled by ``stretch``."""
+class Shape(NamedTuple):
+    """A function of two points for the compiled loops, 1 at its centre: a profile in coordinates scaled by ``stretch``."""
 
     profile: Profile
     stretch: float
-    log_scale: float
 
 
 class Kernel(ABC):
@@ -178,12 +176,12 @@ class RadialKernel(Kernel):
     # -- implemented by each kernel ------------------------------------------------------------------------------------------
 
     @abstractmethod
-    def _bump(self, dimension: int) -> tuple[Profile, float]:
-        """φ as a profile, and the factor on 1/h for its frame."""
+    def bump(self, dimension: int) -> Shape:
+        """φ."""
 
     @abstractmethod
-    def _product(self, dimension: int) -> tuple[Profile, float]:
-        """g in L2 as a profile, and the factor on 1/h for its frame."""
+    def product(self, dimension: int) -> Shape:
+        """g, which is φ in "rkhs"."""
 
     @abstractmethod
     def _log_density_constant(self, dimension: int) -> float:
@@ -286,11 +284,6 @@ class RadialKernel(Kernel):
         # covariance = L Lᵀ, so (x − y) L⁻ᵀ has the Mahalanobis length of x − y
         return np.asarray(np.linalg.inv(np.linalg.cholesky(self.covariance)).T)
 
-    def _matrix(self, stretch: float) -> float | Array:
-        if self.units is not None:
-            return np.asarray(stretch / self.width / self.units)
-        return float(stretch / self.width) if self.covariance is None else self._whitening() * (stretch / self.width)
-
     def _log_volume(self, dimension: int) -> float:
         """log |det| of the map from unit coordinates to the coordinates of the data."""
         log = dimension * np.log(self.width)
@@ -311,25 +304,19 @@ class RadialKernel(Kernel):
             return self.log_peak(dimension)
         return 2 * self.log_peak(dimension) + self._log_square_integral(dimension) + self._log_volume(dimension)
 
-    def bump(self, dimension: int) -> Shape:
-        """φ for the compiled loops."""
-        return Shape(*self._bump(dimension), self.log_peak(dimension))
-
-    def product(self, dimension: int) -> Shape:
-        """g for the compiled loops."""
-        profile, stretch = (self._bump if self.space == "rkhs" else self._product)(dimension)
-        return Shape(profile, stretch, self.log_energy(dimension))
-
     def length(self, distance: float, dimension: int) -> float:
         return float(distance * self.width / self.product(dimension).stretch)
 
     def frame(self, points: Floats, shape: Shape) -> Frame:
         """Coordinates for the compiled loops, centred on the points."""
-        return Frame.around(points, self._matrix(shape.stretch))
+        units, factor = self.units, shape.stretch / self.width
+        if units is not None:
+            return Frame.around(points, np.asarray(factor / units))
+        return Frame.around(points, float(factor) if self.covariance is None else self._whitening() * factor)
 
     def plain_frame(self, points: Floats) -> Frame:
         """Coordinates in which distances are in units of the bandwidth, as in the definition of φ."""
-        return Frame.around(points, self._matrix(1.0))
+        return self.frame(points, Shape(Profile(), 1.0))
 
     def value_sums(self, points: Floats, weights: Floats, queries: Floats, precision: Precision = "auto") -> Array:
         shape = self.bump(points.shape[1])

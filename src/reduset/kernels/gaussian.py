@@ -9,7 +9,7 @@ import numpy as np
 
 from reduset._engine import Profile, normal_tail
 from reduset._types import Array
-from reduset.kernels.base import RadialKernel
+from reduset.kernels.base import RadialKernel, Shape
 from reduset.kernels.spectra import NormalSpectrum, Spectrum
 
 
@@ -25,11 +25,11 @@ class Gaussian(RadialKernel):
 
     name = "gaussian"
 
-    def _bump(self, dimension: int) -> tuple[Profile, float]:
-        return Profile(), np.sqrt(0.5)
+    def bump(self, dimension: int) -> Shape:
+        return Shape(Profile(), np.sqrt(0.5))
 
-    def _product(self, dimension: int) -> tuple[Profile, float]:
-        return Profile(), 0.5
+    def product(self, dimension: int) -> Shape:
+        return Shape(Profile(), np.sqrt(0.5) if self.space == "rkhs" else 0.5)
 
     def _log_density_constant(self, dimension: int) -> float:
         return float(-dimension / 2 * np.log(2 * np.pi))

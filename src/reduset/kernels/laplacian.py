@@ -14,7 +14,7 @@ from reduset import _engine as engine
 from reduset import _validate
 from reduset._engine import Profile
 from reduset._types import Array
-from reduset.kernels.base import RadialKernel
+from reduset.kernels.base import RadialKernel, Shape
 from reduset.kernels.spectra import PowerSpectrum, ProductSpectrum, ScaleMixture, Spectrum, matern_table
 
 
@@ -39,11 +39,13 @@ class Laplacian(RadialKernel):
     def _in_cityblock(self) -> bool:
         return self.metric == "cityblock"
 
-    def _bump(self, dimension: int) -> tuple[Profile, float]:
-        return Profile(metric=engine.CITYBLOCK) if self._in_cityblock else Profile(family=engine.ROOT), 1.0
+    def bump(self, dimension: int) -> Shape:
+        return Shape(Profile(metric=engine.CITYBLOCK) if self._in_cityblock else Profile(family=engine.ROOT), 1.0)
 
-    def _product(self, dimension: int) -> tuple[Profile, float]:
-        return Profile(metric=engine.SOFT_CITYBLOCK) if self._in_cityblock else matern_table(dimension / 2 + 1), 1.0
+    def product(self, dimension: int) -> Shape:
+        if self.space == "rkhs":
+            return self.bump(dimension)
+        return Shape(Profile(metric=engine.SOFT_CITYBLOCK) if self._in_cityblock else matern_table(dimension / 2 + 1), 1.0)
 
     def _log_density_constant(self, dimension: int) -> float:
         if self._in_cityblock:

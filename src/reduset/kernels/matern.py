@@ -16,7 +16,7 @@ from scipy import special
 from reduset import _validate
 from reduset._engine import Profile
 from reduset._types import Array
-from reduset.kernels.base import RadialKernel
+from reduset.kernels.base import RadialKernel, Shape
 from reduset.kernels.spectra import KNOTS, PowerSpectrum, ScaleMixture, Spectrum, matern_table, tabulate
 
 SMOOTHNESSES = (1.5, 2.5)
@@ -52,11 +52,13 @@ class Matern(RadialKernel):
     def _stretch(self) -> float:
         return float(np.sqrt(2 * self.smoothness))
 
-    def _bump(self, dimension: int) -> tuple[Profile, float]:
-        return _bump_table(self.smoothness), self._stretch
+    def bump(self, dimension: int) -> Shape:
+        return Shape(_bump_table(self.smoothness), self._stretch)
 
-    def _product(self, dimension: int) -> tuple[Profile, float]:
-        return matern_table(2 * self.smoothness + dimension / 2), self._stretch
+    def product(self, dimension: int) -> Shape:
+        if self.space == "rkhs":
+            return self.bump(dimension)
+        return Shape(matern_table(2 * self.smoothness + dimension / 2), self._stretch)
 
     def _log_density_constant(self, dimension: int) -> float:
         nu, d = self.smoothness, dimension

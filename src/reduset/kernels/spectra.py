@@ -44,9 +44,9 @@ class Spectrum(ABC):
     def draw(self, count: int, rng: np.random.Generator) -> Array:
         """(count, d) frequencies from the proposal."""
 
+    @abstractmethod
     def proposal_log_density(self, frequencies: Array) -> Array:
-        """Log-density of the proposal; by default the spectrum itself."""
-        return self.log_density(frequencies)
+        """Log-density of the proposal, which is `log_density` if frequencies are drawn from the spectrum itself."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,10 @@ class NormalSpectrum(Spectrum):
     octaves: ClassVar[float] = 2
 
     def log_density(self, frequencies: Array) -> Array:
-        return -_squares(frequencies) / 4 - self.dimension / 2 * np.log(4 * np.pi)
+        squares = np.einsum("ij,ij->i", frequencies, frequencies)
+        return -squares / 4 - self.dimension / 2 * np.log(4 * np.pi)
+
+    proposal_log_density = log_density
 
     def draw(self, count: int, rng: np.random.Generator) -> Array:
         drawn = rng.standard_normal((count, self.dimension))
@@ -79,6 +82,8 @@ class PowerSpectrum(Spectrum):
         constant = special.gammaln((nu + d) / 2) - special.gammaln(nu / 2) - d / 2 * np.log(np.pi)
         return constant - (nu + d) / 2 * np.log1p(_squares(frequencies))
 
+    proposal_log_density = log_density
+
     def draw(self, count: int, rng: np.random.Generator) -> Array:
         normal = rng.standard_normal((count, self.dimension))
         normal /= np.sqrt(rng.chisquare(self.freedom, size=(count, 1)))
@@ -98,6 +103,8 @@ class ProductSpectrum(Spectrum):
 
     def log_density(self, frequencies: Array) -> Array:
         return self.log_densities(frequencies).sum(axis=1)
+
+    proposal_log_density = log_density
 
     def log_densities(self, frequencies: Array) -> Array:
         """The log-density of each coordinate."""
@@ -120,6 +127,8 @@ class BesselSpectrum(Spectrum):
 
     def log_density(self, frequencies: Array) -> Array:
         return _log_student_transform(frequencies, self.exponent) - self.dimension * np.log(2 * np.pi)
+
+    proposal_log_density = log_density
 
     def draw(self, count: int, rng: np.random.Generator) -> Array:
         mixing = rng.gamma(self.exponent, size=(count, 1))

@@ -16,7 +16,7 @@ from reduset import _engine as engine
 from reduset import _validate
 from reduset._engine import Profile, blocks
 from reduset._types import Array
-from reduset.kernels.base import RadialKernel
+from reduset.kernels.base import RadialKernel, Shape
 from reduset.kernels.spectra import KNOTS, BesselSpectrum, ScaleMixture, Spectrum, SquaredBesselSpectrum, tabulate
 
 
@@ -43,15 +43,17 @@ class Student(RadialKernel):
     def _power(self, dimension: int) -> float:
         return (dimension + 1) / 2 if self.exponent is None else self.exponent
 
-    def _bump(self, dimension: int) -> tuple[Profile, float]:
-        return Profile(family=engine.LOGARITHM, exponent=self._power(dimension)), 1.0
+    def bump(self, dimension: int) -> Shape:
+        return Shape(Profile(family=engine.LOGARITHM, exponent=self._power(dimension)), 1.0)
 
-    def _product(self, dimension: int) -> tuple[Profile, float]:
+    def product(self, dimension: int) -> Shape:
+        if self.space == "rkhs":
+            return self.bump(dimension)
         a = self._power(dimension)
         self._require_square_integrable(dimension)
         if a == (dimension + 1) / 2:
-            return Profile(family=engine.LOGARITHM, exponent=a), 0.5
-        return _student_table(a, dimension), 1.0
+            return Shape(Profile(family=engine.LOGARITHM, exponent=a), 0.5)
+        return Shape(_student_table(a, dimension), 1.0)
 
     def _require_square_integrable(self, dimension: int) -> None:
         a = self._power(dimension)

@@ -3,7 +3,17 @@
 May import: mean, kernels, `_engine`.
 """
 
-from reduset.mixture.component_mean import COMPONENT_MEAN, ComponentMean, SmallMean, as_density, mean_of, pieces_of
+from reduset.mixture.component_mean import (
+    COMPONENT_MEAN,
+    ComponentMean,
+    SmallMean,
+    as_density,
+    kappa_of,
+    mean_of,
+    own_sums_of,
+    pieces_of,
+    sums_of,
+)
 from reduset.mixture.conditioning import conditional as conditional_of
 from reduset.mixture.conditioning import marginal as marginal_of
 from reduset.mixture.covariances import (
@@ -19,6 +29,6 @@ from reduset.mixture.covariances import (
     widened,
 )
 from reduset.mixture.mixture import Mixture, as_mixture
-from reduset.mixture.pieces import OWN, ComponentPieces, Pieces, frame_of, gram_of, own_covariance, own_sums_of, sums_of
+from reduset.mixture.pieces import OWN, ComponentPieces, Pieces, frame_of, own_covariance
 
 __all__ = ["ComponentMean", "Mixture"]

@@ -13,13 +13,15 @@ from typing import Any
 import numpy as np
 
 from reduset import _archive
-from reduset._types import Array, BandwidthLike
-from reduset.kernels import Gaussian, exponential, stored_kernel
+from reduset._engine import blocks
+from reduset._types import Array, BandwidthLike, Floats, Report
+from reduset.kernels import Gaussian, Kernel, exponential, stored_kernel
 from reduset.mean import KernelMean
 from reduset.mixture.covariances import symmetric
 from reduset.mixture.mixture import MIXTURE, Mixture
-from reduset.mixture.pieces import ComponentPieces, Pieces, frame_of, gram_of, kappa_of, own_covariance
+from reduset.mixture.pieces import ComponentPieces, Pieces, frame_of, own_covariance
 
+ATOMS_PER_STEP = 512  # inner products of this number of atoms are computed between two reports of progress
 ROUNDING = 1e-6  # negative eigenvalues of S that are accepted, relative to 1 + the largest one
 COMPONENT_MEAN = _archive.Kind(
     "reduset.ComponentMean", "mean of components", {"kernel": stored_kernel, **MIXTURE.fields}, holds=(MIXTURE,)
@@ -102,7 +104,7 @@ class ComponentMean(Mixture):
         if isinstance(other, KernelMean):
             return float(self.weights @ kappa_of(other, self.pieces)) * energy
         both = ComponentPieces(*(np.concatenate(pair) for pair in zip(_parts(self.pieces), _parts(other.pieces), strict=True)))
-        return float(self.weights @ gram_of(self.kernel, both)[: self.size, self.size :] @ other.weights) * energy
+        return float(self.weights @ both.gram(self.kernel)[: self.size, self.size :] @ other.weights) * energy
 
     def norm(self) -> float:
         """‖f‖ in the kernel's space."""
@@ -181,6 +183,32 @@ def mean_of(pieces: Pieces, weights: Array, kernel: Any) -> SmallMean:
     if isinstance(pieces, ComponentPieces):
         return ComponentMean.from_pieces(pieces, weights, kernel)
     return KernelMean.unchecked(pieces, weights, kernel)
+
+
+def sums_of(kernel: Kernel, pieces: Pieces, weights: Array, queries: Floats) -> Array:
+    """⟨g, φ(·, q)⟩ / C at each query, with g the weighted sum of the pieces."""
+    if isinstance(pieces, ComponentPieces):
+        return pieces.sums(kernel, weights, queries)
+    return kernel.product_sums(pieces, weights, queries)
+
+
+def own_sums_of(kernel: Kernel, pieces: Pieces, weights: Array) -> Array:
+    """⟨g, piece⟩ / C for each piece, with g their weighted sum."""
+    if isinstance(pieces, ComponentPieces):
+        return np.asarray(pieces.gram(kernel) @ weights)
+    return kernel.product_sums(pieces, weights, pieces)
+
+
+def kappa_of(full: KernelMean, pieces: Pieces, report: Report | None = None) -> Array:
+    """(m,) ⟨f, piece⟩ / C, by one pass over f; for many atoms, one pass for each `ATOMS_PER_STEP`."""
+    if isinstance(pieces, ComponentPieces):
+        return pieces.kappa(full, report)
+    kappa = np.empty(len(pieces))
+    for a, b in blocks(len(pieces), ATOMS_PER_STEP):
+        if report is not None:
+            report(a, len(pieces))
+        kappa[a:b] = full.kernel.product_sums(full.atoms, full.weights, pieces[a:b])
+    return kappa
 
 
 def as_density(mean: KernelMean) -> KernelMean:

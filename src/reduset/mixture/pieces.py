@@ -127,32 +127,6 @@ def _mapped(spreads: Array, matrix: Any) -> Array:
     return np.asarray(matrix.T @ spreads @ matrix)
 
 
-def gram_of(kernel: Kernel, pieces: Pieces) -> Array:
-    """(m, m) inner products of all pairs of atoms or components, divided by C."""
-    return pieces.gram(kernel) if isinstance(pieces, ComponentPieces) else kernel.product_gram(pieces, pieces)
-
-
-def sums_of(kernel: Kernel, pieces: Pieces, weights: Array, queries: Floats) -> Array:
-    """⟨g, φ(·, q)⟩ / C at each query, with g the weighted sum of the pieces."""
-    if isinstance(pieces, ComponentPieces):
-        return pieces.sums(kernel, weights, queries)
-    return kernel.product_sums(pieces, weights, queries)
-
-
-def own_sums_of(kernel: Kernel, pieces: Pieces, weights: Array) -> Array:
-    """⟨g, piece⟩ / C for each piece, with g their weighted sum."""
-    if isinstance(pieces, ComponentPieces):
-        return np.asarray(pieces.gram(kernel) @ weights)
-    return kernel.product_sums(pieces, weights, pieces)
-
-
-def kappa_of(full: KernelMean, pieces: Pieces, report: Report | None = None) -> Array:
-    """(m,) ⟨f, piece⟩ / C, by one pass over f."""
-    if isinstance(pieces, ComponentPieces):
-        return pieces.kappa(full, report)
-    return full.kernel.product_sums(full.atoms, full.weights, pieces)
-
-
 def _log_peak(dimension: int) -> float:
     """log N(0; 0, ½I)."""
     return -0.5 * dimension * float(np.log(2 * np.pi * OWN))

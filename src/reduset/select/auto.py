@@ -148,7 +148,7 @@ class Contest(Traversal):
         ]
         self._budget = budget
         self._chosen = self._contestants[0]
-        self._remark = ""
+        self.points = self._chosen.points
 
     def extend(self, size: int, report: Report | None = None) -> None:
         remaining, best = self._budget, -np.inf
@@ -166,24 +166,14 @@ class Contest(Traversal):
             keeps_rows = self._chosen.rows is None and contestant.rows is not None
             if energy > best or (keeps_rows and energy >= best * (1 - TIE)):
                 best, self._chosen = energy, contestant
-        self._remark = f"{self._chosen.name}, which explains most of ‖f‖²: {', '.join(tried)}"
+        self.kappa, self.points = self._chosen.kappa, self._chosen.points
+        self.remark = f"{self._chosen.name}, which explains most of ‖f‖²: {', '.join(tried)}"
         if skipped:
-            self._remark += f"; skipped, with {max(remaining, 0):.2g} s left of {self._budget:.3g} s: {', '.join(skipped)}"
+            self.remark += f"; skipped, with {max(remaining, 0):.2g} s left of {self._budget:.3g} s: {', '.join(skipped)}"
 
     @property
     def indices(self) -> Indices | None:
         return self._chosen.rows
 
-    @property
-    def points(self) -> Array:
-        return self._chosen.points
-
-    @property
-    def kappa(self) -> Array:
-        return self._chosen.kappa
-
     def weights(self) -> Array | None:
         return self._chosen.weights()
-
-    def remark(self) -> str:
-        return self._remark

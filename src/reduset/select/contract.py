@@ -56,10 +56,16 @@ class Traversal(ABC):
     ----------
     nested : whether the atoms so far stay, in their order, when more are requested
     cover : the points in leaves, if the traversal stores them
+    kappa : the inner products of f with the atoms so far, or None if not computed
+    points : the atoms so far, (m, d), if they are new points
+    remark : the reason for the selection, or an empty text
     """
 
     nested: bool = True
     cover: LeafCover | None = None
+    kappa: Array | None = None
+    points: Array
+    remark: str = ""
 
     @abstractmethod
     def extend(self, size: int, report: Report | None = None) -> None:
@@ -69,16 +75,6 @@ class Traversal(ABC):
     @abstractmethod
     def indices(self) -> Indices | None:
         """Rows chosen so far, or None if the atoms are new points."""
-
-    @property
-    def points(self) -> Array:
-        """The atoms so far, (m, d), if they are new points."""
-        raise TypeError(f"the atoms of {type(self).__name__} are rows; use indices")
-
-    @property
-    def kappa(self) -> Array | None:
-        """The inner products of f with the atoms so far, or None if not computed."""
-        return None
 
     def radii(self) -> Array | None:
         """The covering radius after each atom so far, or None if unknown."""
@@ -96,10 +92,6 @@ class Traversal(ABC):
     def assignments(self) -> Indices | None:
         """The atom that each point is assigned to, if the selector's own weights are the summed weights of the assigned points."""
         return None
-
-    def remark(self) -> str:
-        """The reason for the selection, or an empty text."""
-        return ""
 
 
 class Selector(ABC):

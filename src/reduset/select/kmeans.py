@@ -83,19 +83,16 @@ class _Clusters(Traversal):
 
     def __init__(self, mean: KernelMean, limit: int | None, rng: np.random.Generator) -> None:
         self._mean, self._limit, self._rng = mean, limit, rng
-        self._points, rows = support(mean)
+        self._data, rows = support(mean)
         self._weights = mean.weights if rows is None else mean.weights[rows]
+        self._magnitudes = mean.magnitudes if rows is None else np.abs(self._weights)
         self._frame, self._unit = coordinates_of(mean)
-        self._centres: Array = np.empty((0, mean.dimension))
-
-    @property
-    def points(self) -> Array:
-        return self._centres
+        self.points: Array = np.empty((0, mean.dimension))
 
     def extend(self, size: int, report: Report | None = None) -> None:
         seeds, *batches = self._batches(size)
         centres = self._seed(size, *seeds)
-        if len(centres) < size and len(seeds[0]) < len(self._points):  # too few distinct points among these rows
+        if len(centres) < size and len(seeds[0]) < len(self._data):  # too few distinct points among these rows
             centres = self._seed(size, *self._with_others(seeds[0], centres))
         total = SWEEPS * (len(batches) - 1) + LAST_SWEEPS
         done = 0
@@ -111,7 +108,7 @@ class _Clusters(Traversal):
                 centres = moved
         centres = self._near_points(points, centres, leaves)
         _, first = np.unique(centres, axis=0, return_index=True)
-        self._centres = centres[np.sort(first)]
+        self.points = centres[np.sort(first)]
 
     def _near_points(self, points: Floats, centres: Array, leaves: Leaves | None) -> Array:
         """Replace a centre by its nearest point if the kernel function of the centre is close to 0 at all its points."""
@@ -127,38 +124,34 @@ class _Clusters(Traversal):
         moved[occupied[isolated]] = points[closest[isolated]]
         return moved
 
-    def _magnitudes(self) -> Array:
-        """|w|, broadcast from one number if all are equal."""
-        return self._mean.magnitudes if self._mean.is_uniform else np.abs(self._weights)
-
     def _batches(self, size: int) -> list[tuple[Floats, Array]]:
         """Rows for the seeds, then growing batches of rows, each of which begins with the previous one."""
-        n = len(self._points)
+        n = len(self._data)
         limit = largest_batch(n, size, self._mean.dimension, self._limit)
         lengths = [max(2 * size, min(SEED_ROWS, SEED_ENTRIES // self._mean.dimension)), min(limit, max(FIRST_ROWS, 16 * size))]
         while lengths[-1] < limit:
             lengths.append(min(limit, 2 * lengths[-1]))
         if lengths[0] >= n:  # One batch holds all rows. Without a draw, the order of the rows has little effect.
-            return [(self._points, self._magnitudes())] * 2
-        magnitudes = self._magnitudes()
+            return [(self._data, self._magnitudes)] * 2
+        magnitudes = self._magnitudes
         if self._mean.is_uniform or magnitudes.min() == magnitudes.max():
             order = random_rows(n, max(lengths), self._rng)
         else:  # Rows are drawn by weight and then have equal weights, so that heavy rows are not missed.
             order = rows_by_weight(magnitudes, self._rng.random(max(lengths)))
-        drawn = rows_of(self._points, order)
+        drawn = rows_of(self._data, order)
         batches = [(rows_of(drawn, slice(length)), np.ones(min(length, len(order)))) for length in lengths]
-        return [*batches[:-1], (self._points, magnitudes)] if lengths[-1] >= n else batches
+        return [*batches[:-1], (self._data, magnitudes)] if lengths[-1] >= n else batches
 
     def _with_others(self, drawn: Floats, distinct: Array) -> tuple[Floats, Array]:
         """The drawn rows, which all equal one of the distinct points, and a sample of the other rows of at most the same size."""
-        rows = rows_not_among(self._points, distinct)
-        magnitudes = self._magnitudes()
+        rows = rows_not_among(self._data, distinct)
+        magnitudes = self._magnitudes
         other_mass, mass = float(magnitudes[rows].sum()), float(magnitudes.sum())
         if len(rows) > len(drawn):
             rows = rows[np.unique(rows_by_weight(magnitudes[rows], self._rng.random(len(drawn))))]
         weights = magnitudes[rows]
         weights = weights * (other_mass / weights.sum()) if len(rows) else weights
-        points = np.concatenate([np.asarray(drawn[:], np.float64), np.asarray(self._points[rows], np.float64)])
+        points = np.concatenate([np.asarray(drawn[:], np.float64), np.asarray(self._data[rows], np.float64)])
         return points, np.concatenate([np.full(len(drawn), (mass - other_mass) / len(drawn)), weights])
 
     def _seed(self, size: int, points: Floats, weights: Array) -> Array:
@@ -168,8 +161,8 @@ class _Clusters(Traversal):
         return np.asarray(points[seeds[:count]], np.float64)
 
     def weights(self) -> Array:
-        assignments, _ = nearest(self._points, self._centres, self._frame, SQUARED, leaves_of(self._points, self._frame))
-        return np.bincount(assignments, self._weights, len(self._centres)).astype(np.float64)
+        assignments, _ = nearest(self._data, self.points, self._frame, SQUARED, leaves_of(self._data, self._frame))
+        return np.bincount(assignments, self._weights, len(self.points)).astype(np.float64)
 
 
 def sweep(points: Floats, weights: Array, centres: Array, frame: Frame, leaves: Leaves | None) -> tuple[Array, Indices]:

@@ -200,12 +200,9 @@ class _Blurred(Traversal):
     def __init__(self, mean: KernelMean, blur: float, rng: np.random.Generator) -> None:
         self._mean, self._blur, self._rng = mean, blur, rng
         self._points: Array = np.empty((0, mean.dimension))
+        self.points = self._points
         self._signs: Array = np.empty(0)
         self._size = 0
-
-    @property
-    def points(self) -> Array:
-        return self._points[: self._size]
 
     def extend(self, size: int, report: Report | None = None) -> None:
         points, signs = [self._points], [self._signs]
@@ -217,6 +214,7 @@ class _Blurred(Traversal):
                 report(min(done + BATCH, size), size)
         self._points, self._signs = np.concatenate(points), np.concatenate(signs)
         self._size = max(size, self._size)
+        self.points = self._points[: self._size]
 
     def weights(self) -> Array:
         return self._signs[: self._size] * (self._mean.total / self._size)

@@ -19,7 +19,7 @@ from reduset._frames import framed, is_table, table_weights
 from reduset._messages import is_quiet, warn
 from reduset._types import Array, KernelLike, PointsLike, SeedLike, WeightsLike
 from reduset._validate import naming_columns, seeded
-from reduset.compression import Compression, above_random_rows, better_weights
+from reduset.compression import Compression, better_weights
 from reduset.mean import KernelMean
 from reduset.stream import checkpoint
 from reduset.stream.buffer import RowBuffer, StreamSettings
@@ -237,7 +237,7 @@ class StreamCompressor(BaseEstimator):
         If the error exceeds the error of the same number of random rows, a warning suggests other parameters.
         """
         result = self._begun().result(*self._ending())
-        comparison = above_random_rows(result)
+        comparison = result.above_random_rows()
         if comparison is not None and not is_quiet():
             warn(f"{comparison}; {better_weights(self.weights)}; sample() returns random rows of the stream")
         return result

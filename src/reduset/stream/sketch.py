@@ -19,6 +19,8 @@ import numpy as np
 from reduset._engine import Frame, single_threaded_blas
 from reduset._types import Array
 from reduset.certificate import (
+    MASS_MISSING,
+    STEPS,
     Bounds,
     Certificate,
     FrequencyLadders,
@@ -28,7 +30,9 @@ from reduset.certificate import (
     Waves,
     WaveScales,
     angles_have_digits,
-    rows_needed,
+    median_distance,
+    rung_bandwidths,
+    square_norms,
     two_sided,
 )
 from reduset.compression import Atoms, Compression, Run, assemble, certify, weigh_atoms
@@ -219,7 +223,7 @@ class SketchProbe(Probe):
         sketch, ladders = self._sketch, self._sketch.ladders
         small = KernelMean(cast(Array, atoms), weights, sketch.kernel)
         by_waves = ladders.measure(sketch.waves / sketch.mass - ladders.waves(atoms, weights, sketch.frame), self._quantile)
-        if not rows_needed(self._has_digits, abs(1.0 - small.mass)):
+        if self._has_digits and abs(1.0 - small.mass) <= MASS_MISSING:
             return by_waves
         square, width = sketch.reservoir.square_distance(small, self._squares, self._quantile)
         is_better = self._has_digits and by_waves.high - by_waves.low < 2 * width
@@ -231,4 +235,9 @@ class SketchProbe(Probe):
             return None
         sketch = self._sketch
         rows, waves = sketch.sample(), sketch.waves / sketch.mass
-        return WaveScales.from_rows(rows, self._squares, sketch.ladders, waves, sketch.frame, rng).from_spread()
+        kernel, ladders, squares, median = sketch.kernel, sketch.ladders, self._squares, median_distance(rows)
+        rungs = rung_bandwidths(kernel, ladders.below, ladders.rungs)
+        norms = square_norms(rows, squares, kernel, rungs, rng)
+        # ladders start at much larger scales than the data
+        shown = rungs if median is None else rungs[max(int((rungs >= median).sum()) - STEPS, 0) :]
+        return WaveScales(kernel, ladders, waves, sketch.frame, rows.mass, squares, norms, 0.0, median, rungs, shown)

@@ -1,6 +1,6 @@
 """Weights for given atoms: weightings and their registry, the span of the atoms, and the mass of the rows nearest to each atom.
 
-A new weighting is a subclass of `Weighting` and a line in `WEIGHTINGS` (`weightings`).
+A new weighting is an entry of `WEIGHTINGS` (`weightings`).
 May import: mean, mixture, kernels, `_engine`.
 """
 

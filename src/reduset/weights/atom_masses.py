@@ -102,7 +102,10 @@ def isolated_groups(K: Array, weights: Array) -> NDArray[np.int64]:
     shared = weights * (K @ weights)
     for product in LINK_PRODUCTS:
         parts, part = connected_components(csr_array(product <= K), directed=False)
-        inside = np.bincount(part, weights * _sums_within(K, weights, part), parts)
+        within = np.empty(len(K))  # Σⱼ Kᵢⱼ wⱼ over the atoms of the same part
+        for a, b in blocks(len(K), ROWS_PER_STEP):
+            within[a:b] = np.where(part == part[a:b, None], K[a:b], 0.0) @ weights
+        inside = np.bincount(part, weights * within, parts)
         isolated = np.bincount(part, shared, parts) - inside <= SHARED_ENERGY * inside
         isolated &= np.bincount(part, groups >= 0, parts) == 0
         for k in np.flatnonzero(isolated):
@@ -122,11 +125,3 @@ def with_masses_of_groups(weights: Array, groups: NDArray[np.int64], masses: Arr
         return weights
     scaled = weights * factors[groups + 1]
     return np.asarray(scaled * (masses.sum() / scaled.sum()))
-
-
-def _sums_within(K: Array, weights: Array, part: NDArray[np.int32]) -> Array:
-    """(m,) Σⱼ Kᵢⱼ wⱼ over the atoms of the same part."""
-    sums = np.empty(len(K))
-    for a, b in blocks(len(K), ROWS_PER_STEP):
-        sums[a:b] = np.where(part == part[a:b, None], K[a:b], 0.0) @ weights
-    return sums

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from copy import copy
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from reduset._engine import cached_property, cholesky_dropping
 from reduset._messages import warn
 from reduset._types import Array
 from reduset.kernels import Kernel
-from reduset.mixture import ComponentPieces, Pieces, gram_of
+from reduset.mixture import ComponentPieces, Pieces
 from reduset.weights.weightings import WEIGHTINGS, Equations, solved
 
 CHOLESKY_UP_TO = 8000
@@ -39,16 +40,14 @@ class Span(ABC):
     atoms : (m, d) without redundant ones
     kappa : (m,) inner products of f with the atoms' kernel functions
     kept : (k,) mask over the atoms given, False for redundant ones
+    size : the number m
     """
 
     given: Array
     atoms: Array
     kappa: Array
     kept: NDArray[np.bool_]
-
-    @property
-    def size(self) -> int:
-        return len(self.atoms)
+    size: int
 
     @abstractmethod
     def facing(self, kappa: Array) -> Span:
@@ -97,10 +96,11 @@ class FactoredSpan(Span):
     """The span by a Cholesky factor, for all prefixes at once."""
 
     def __init__(self, kernel: Kernel, atoms: Any, kappa: Array) -> None:
-        self.L, self.kept = cholesky_dropping(gram_of(kernel, atoms))
+        gram = atoms.gram(kernel) if isinstance(atoms, ComponentPieces) else kernel.product_gram(atoms, atoms)
+        self.L, self.kept = cholesky_dropping(gram)
         self._kernel, self.given = kernel, atoms
         self.atoms, self.kappa = atoms if self.kept.all() else atoms[self.kept], kappa[self.kept]
-        self.y = solve_triangular(self.L, self.kappa, lower=True, check_finite=False)
+        self.y, self.size = solve_triangular(self.L, self.kappa, lower=True, check_finite=False), len(self.kappa)
 
     def facing(self, kappa: Array) -> FactoredSpan:
         other = copy(self)
@@ -109,21 +109,17 @@ class FactoredSpan(Span):
         return other
 
     def equations(self, size: int) -> Equations:
-        return Equations.from_factor(self.L[:size, :size], self.y[:size])
+        return Equations(self.L[:size, :size], self.y[:size])
 
     def energy(self, size: int) -> float:
         return float(self.y[:size] @ self.y[:size])
 
-    def energies_added(self) -> Array:
-        """(m,) yᵢ², the energy that each atom adds."""
-        return self.y**2
-
     def energies_after(self) -> Array:
         """(m,) the energy that all atoms after each atom add."""
-        return np.append(np.cumsum(self.energies_added()[::-1])[::-1][1:], 0.0)
+        return np.append(np.cumsum(self.y[::-1] ** 2)[::-1][1:], 0.0)
 
     def energy_after(self, size: int) -> float:
-        return float(np.sum(self.energies_added()[size:]))
+        return float(np.sum(self.y[size:] ** 2))
 
     def excess(self, weights: Array, size: int) -> float:
         difference = self.L[:size, :size].T @ weights - self.y[:size]
@@ -160,7 +156,7 @@ class IterativeSpan(Span):
     def __init__(self, kernel: Kernel, atoms: Array, kappa: Array) -> None:
         self._kernel = kernel
         self.given = self.atoms = atoms
-        self.kappa = kappa
+        self.kappa, self.size = kappa, len(atoms)
         self.kept = np.ones(len(atoms), np.bool_)
         self._solved: dict[tuple[str, int], Array] = {}
 
@@ -168,11 +164,7 @@ class IterativeSpan(Span):
         return IterativeSpan(self._kernel, self.given, kappa)
 
     def equations(self, size: int) -> Equations:
-        def on_simplex(_: float) -> Array:
-            others = ", ".join(repr(name) for name, other in WEIGHTINGS.items() if not (other.signed or other.optimal))
-            raise ValueError(f"weights='simplex' works up to {CHOLESKY_UP_TO} atoms, got {size}; use {others}, or a smaller size")
-
-        return Equations(lambda: self._free(size), lambda: self._solve("ones", np.ones(size)), on_simplex)
+        return _IterativeEquations(np.empty((0, 0)), self.kappa[:size], self)
 
     def _free(self, size: int) -> Array:
         return self._solve("kappa", self.kappa[:size])
@@ -219,3 +211,21 @@ class IterativeSpan(Span):
     def excess(self, weights: Array, size: int) -> float:
         difference = weights - self._free(size)
         return max(float(difference @ self._times(difference, size)), 0.0) if difference.any() else 0.0
+
+
+@dataclass(frozen=True)
+class _IterativeEquations(Equations):
+    """Equations without a factor, with κ for ``y``."""
+
+    span: IterativeSpan
+
+    def free(self) -> Array:
+        return self.span._free(len(self.y)) if self.y.any() else self.y
+
+    def ones(self) -> Array:
+        return self.span._solve("ones", np.ones(len(self.y)))
+
+    def on_simplex(self, mass: float) -> Array:
+        others = ", ".join(repr(name) for name, other in WEIGHTINGS.items() if not (other.signed or other.optimal))
+        size = len(self.y)
+        raise ValueError(f"weights='simplex' works up to {CHOLESKY_UP_TO} atoms, got {size}; use {others}, or a smaller size")

@@ -14,15 +14,13 @@ simplex                the best weights on the simplex: a quadratic program
 own                    weights that the selector computes: counts, equal weights, a line search
 =====================  ==================================================================================================
 
-A new weighting is a subclass of `Weighting` and a line in `WEIGHTINGS`. Errors, printed results and the command use its name.
+A new weighting is an entry of `WEIGHTINGS`. Errors, printed results and the command use its name.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,147 +37,45 @@ MAX_EXCHANGES, MAX_FAILED_EXCHANGES = 60, 3
 
 @dataclass(frozen=True)
 class Equations:
-    """The equations K α = κ of some atoms. Each solution is computed when its function is called.
+    """The equations K α = κ of some atoms, from the Cholesky factor of K = L Lᵀ and y = L⁻¹κ."""
 
-    Attributes
-    ----------
-    free : returns K⁻¹κ
-    ones : returns K⁻¹1
-    on_simplex : returns the best non-negative weights of a given sum
-    """
+    L: Array
+    y: Array
 
-    free: Callable[[], Array]
-    ones: Callable[[], Array]
-    on_simplex: Callable[[float], Array]
+    def free(self) -> Array:
+        """K⁻¹κ."""
+        return solve_triangular(self.L, self.y, lower=True, trans=1, check_finite=False)
 
-    @classmethod
-    def from_factor(cls, L: Array, y: Array) -> Equations:
-        """From the Cholesky factor of K = L Lᵀ and y = L⁻¹κ."""
-        return cls(
-            lambda: solve_triangular(L, y, lower=True, trans=1, check_finite=False),
-            lambda: cho_solve((L, True), np.ones(len(y)), check_finite=False),
-            lambda mass: quadratic_program(L, y, mass),
-        )
+    def ones(self) -> Array:
+        """K⁻¹1."""
+        return cho_solve((self.L, True), np.ones(len(self.y)), check_finite=False)
 
     def with_sum(self, mass: float) -> Array:
         """The best weights of this sum."""
         free, ones = self.free(), self.ones()
         return free + ones * ((mass - free.sum()) / ones.sum())
 
+    def on_simplex(self, mass: float) -> Array:
+        """The best non-negative weights of this sum."""
+        return quadratic_program(self.L, self.y, mass)
 
-class Weighting(ABC):
+
+@dataclass(frozen=True)
+class Weighting:
     """A rule for the weights of given atoms.
 
     Attributes
     ----------
     description : a short text for printed results
+    weights : function of the equations and the sum of the weights of f, which returns the (m,) weights
     signed : whether weights may be negative; if not, the weights of f need a positive sum
     optimal : whether no other weights under the same constraints have a smaller error
     """
 
-    description: ClassVar[str]
-    signed: ClassVar[bool] = False
-    optimal: ClassVar[bool] = False
-
-    @abstractmethod
-    def weights(self, equations: Equations, mass: float) -> Array:
-        """(m,) the weights, ``mass`` the sum of the weights of f."""
-
-
-class Free(Weighting):
-    """K⁻¹κ."""
-
-    description = "optimal"
-    signed = optimal = True
-
-    def weights(self, equations: Equations, mass: float) -> Array:
-        return equations.free()
-
-
-class SumToOne(Weighting):
-    """The best weights with the same sum as f."""
-
-    description = "optimal with the sum of the rows' weights"
-    signed = optimal = True
-
-    def weights(self, equations: Equations, mass: float) -> Array:
-        return equations.with_sum(mass)
-
-
-class Clipped(Weighting):
-    """The free weights, clipped at 0 and rescaled."""
-
-    description = "optimal, then negative ones set to 0"
-
-    def weights(self, equations: Equations, mass: float) -> Array:
-        return clipped(equations.free(), mass)
-
-
-class SumToOneClipped(Weighting):
-    """The "sum_to_one" weights, clipped at 0 and rescaled."""
-
-    description = "optimal with this sum, then negative ones set to 0"
-
-    def weights(self, equations: Equations, mass: float) -> Array:
-        return clipped(equations.with_sum(mass), mass)
-
-
-class SimplexProjection(Weighting):
-    """The free weights, projected onto the simplex."""
-
-    description = "optimal, then projected onto the simplex"
-
-    def weights(self, equations: Equations, mass: float) -> Array:
-        return project_onto_simplex(equations.free(), mass)
-
-
-class Simplex(Weighting):
-    """The best weights on the simplex."""
-
-    description = "optimal on the simplex"
-    optimal = True
-
-    def weights(self, equations: Equations, mass: float) -> Array:
-        return equations.on_simplex(mass)
-
-
-WEIGHTINGS: dict[str, Weighting] = {
-    "free": Free(),
-    "sum_to_one": SumToOne(),
-    "clipped": Clipped(),
-    "sum_to_one_clipped": SumToOneClipped(),
-    "simplex_projection": SimplexProjection(),
-    "simplex": Simplex(),
-}
-KINDS = tuple(WEIGHTINGS)
-
-
-def is_signed(kind: str) -> bool:
-    """True if weights of this name may be negative, so that they need no positive sum; False for weights of the selector."""
-    return kind in WEIGHTINGS and WEIGHTINGS[kind].signed
-
-
-def description_of(kind: str) -> str:
-    """A short description of a weighting, for printed results."""
-    return "from the selector" if kind == OWN else WEIGHTINGS[kind].description
-
-
-def solved(kind: str, equations: Equations, mass: float) -> Array:
-    """The weights of a registered name; raises `ValueError` if they need a positive sum and f has none."""
-    if not is_signed(kind):
-        require_mass(kind, mass)
-    return WEIGHTINGS[kind].weights(equations, mass)
-
-
-def weights_from(L: Array, y: Array, kind: str, mass: float) -> Array:
-    """The weights of a registered name from the factor L of the atoms' Gram matrix and y = L⁻¹κ."""
-    return solved(kind, Equations.from_factor(L, y), mass)
-
-
-def require_mass(kind: str, mass: float) -> None:
-    """Raise `ValueError` if no non-negative weights have this sum."""
-    if not mass > 0:
-        raise ValueError(f"weights={kind!r} needs a mean whose weights sum to more than 0, got {mass:g}; use weights='free'")
+    description: str
+    weights: Callable[[Equations, float], Array]
+    signed: bool = False
+    optimal: bool = False
 
 
 def clipped(weights: Array, mass: float) -> Array:
@@ -200,6 +96,50 @@ def project_onto_simplex(vector: Array, mass: float = 1.0) -> Array:
     shift = (np.cumsum(falling) - mass) / np.arange(1, len(vector) + 1)
     last = int(np.flatnonzero(falling > shift)[-1])
     return np.maximum(vector - shift[last], 0.0)
+
+
+WEIGHTINGS = {
+    "free": Weighting("optimal", lambda equations, _: equations.free(), signed=True, optimal=True),
+    "sum_to_one": Weighting("optimal with the sum of the rows' weights", Equations.with_sum, signed=True, optimal=True),
+    "clipped": Weighting("optimal, then negative ones set to 0", lambda equations, mass: clipped(equations.free(), mass)),
+    "sum_to_one_clipped": Weighting(
+        "optimal with this sum, then negative ones set to 0", lambda equations, mass: clipped(equations.with_sum(mass), mass)
+    ),
+    "simplex_projection": Weighting(
+        "optimal, then projected onto the simplex", lambda equations, mass: project_onto_simplex(equations.free(), mass)
+    ),
+    "simplex": Weighting("optimal on the simplex", lambda equations, mass: equations.on_simplex(mass), optimal=True),
+}
+KINDS = tuple(WEIGHTINGS)
+
+
+def is_signed(kind: str) -> bool:
+    """True if weights of this name may be negative, so that they need no positive sum; False for weights of the selector."""
+    return kind in WEIGHTINGS and WEIGHTINGS[kind].signed
+
+
+def description_of(kind: str) -> str:
+    """A short description of a weighting, for printed results."""
+    return "from the selector" if kind == OWN else WEIGHTINGS[kind].description
+
+
+def solved(kind: str, equations: Equations, mass: float) -> Array:
+    """The weights of a registered name; raises `ValueError` if they need a positive sum and f has none."""
+    weighting = WEIGHTINGS[kind]
+    if not weighting.signed:
+        require_mass(kind, mass)
+    return weighting.weights(equations, mass)
+
+
+def weights_from(L: Array, y: Array, kind: str, mass: float) -> Array:
+    """The weights of a registered name from the factor L of the atoms' Gram matrix and y = L⁻¹κ."""
+    return solved(kind, Equations(L, y), mass)
+
+
+def require_mass(kind: str, mass: float) -> None:
+    """Raise `ValueError` if no non-negative weights have this sum."""
+    if not mass > 0:
+        raise ValueError(f"weights={kind!r} needs a mean whose weights sum to more than 0, got {mass:g}; use weights='free'")
 
 
 def simplex_by_exchange(K: Array, kappa: Array, mass: float, inside: NDArray[np.bool_]) -> Array | None:
