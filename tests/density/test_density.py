@@ -366,7 +366,7 @@ def test_with_a_size_the_search_asks_what_suits_so_many_atoms():
     X = cloud(1000)
     few, all_of_them = fitted(X, bandwidth="likelihood", size=8), fitted(X, bandwidth="likelihood")
     assert few.bandwidth_ > 1.2 * all_of_them.bandwidth_
-    found = search_bandwidth(X, Gaussian(space="l2", normalized=True), method="atoms", size=8, rng=0)
+    found = search_bandwidth(X, Gaussian(space="l2", normalized=True), size=8, rng=0)
     np.testing.assert_array_equal(few.search_.scores, found.scores)
 
 

@@ -142,7 +142,7 @@ def test_bandwidths_of_many_decades_do_not_disturb_each_other(kernel, grid):
 def test_the_atoms_are_weighed_anew_for_every_bandwidth(kernel):
     X, w = cloud(200), np.random.default_rng(0).uniform(size=200)
     grid = np.array([0.25, 0.4, 0.6])
-    found = search_bandwidth(X, KERNELS[kernel], grid, w, method="atoms", size=12, rng=4)
+    found = search_bandwidth(X, KERNELS[kernel], grid, w, size=12, rng=4)
     rng = np.random.default_rng(4)
     rng.permutation(200)  # the folds
     total = np.zeros(3)
@@ -161,12 +161,12 @@ def test_the_atoms_are_weighed_anew_for_every_bandwidth(kernel):
 def test_few_atoms_ask_for_a_wider_bandwidth():
     X = np.random.default_rng(0).normal(size=(2000, 2))
     whole = search_bandwidth(X, Gaussian(), rng=0).best
-    few = search_bandwidth(X, Gaussian(), method="atoms", size=10, rng=0).best
+    few = search_bandwidth(X, Gaussian(), size=10, rng=0).best
     assert few > 1.2 * whole
 
 
 def test_more_atoms_than_points_are_the_points():
-    found = search_bandwidth(cloud(20), Gaussian(), [0.4, 0.5], method="atoms", size=500, rng=0)
+    found = search_bandwidth(cloud(20), Gaussian(), [0.4, 0.5], size=500, rng=0)
     assert np.isfinite(found.scores).all()
 
 
@@ -196,7 +196,7 @@ def test_two_points_are_enough():
 
 
 def test_the_same_seed_gives_the_same_scores():
-    runs = [search_bandwidth(cloud(300), Gaussian(), GRID, method=method, size=9, rng=7) for method in ("distances", "atoms") * 2]
+    runs = [search_bandwidth(cloud(300), Gaussian(), GRID, size=size, rng=7) for size in (None, 9) * 2]
     np.testing.assert_array_equal(runs[0].scores, runs[2].scores)
     np.testing.assert_array_equal(runs[1].scores, runs[3].scores)
     assert (runs[0].scores != runs[1].scores).all()
@@ -218,7 +218,6 @@ def test_other_types_of_numbers_are_the_same_numbers(dtype):
         ({"bandwidths": [0.5, -1.0]}, ValueError, r"bandwidth .*got .*-1\.0"),
         ({"bandwidths": [0.5, np.nan]}, ValueError, "bandwidth .*got .*nan"),
         ({"bandwidths": ["wide"]}, TypeError, "bandwidth .*got .*wide"),
-        ({"method": "guess"}, ValueError, "method .*got 'guess'"),
         (
             {"kernel": FunctionKernel("rbf", gamma=1.0)},
             TypeError,

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+import reduset.drift.result as words
 from drift_cases import as_told, changed, result, rows
 from reduset._messages import printable
-from reduset.drift import words
 
 
 def test_the_verdict_comes_first_then_p_value_distance_columns_and_regions():

@@ -330,8 +330,8 @@ def test_a_reference_file_sets_at_most_50000_resamples(tmp_path):
 def test_the_power_is_estimated_from_few_samples_however_many_resamples(monkeypatch):
     asked = []
     monkeypatch.setattr(
-        "reduset.drift.result.null_distribution.joined_each",
-        lambda values, drawn, _: asked.append(len(values)) or np.ones(len(values)),
+        "reduset.drift.result.null_distribution.joined",
+        lambda values, *_: asked.append(len(values)) or (np.ones(len(values)), np.ones_like(values)),
     )
     assert two_sample(X[:60], Y[:60], size=16, n_resamples=4000, rng=0).detectable_share == np.inf
     assert max(asked) == 250

@@ -9,7 +9,7 @@ from scipy.integrate import quad
 import reduset
 from reduset.simplification.pipeline import fewest
 from reduset.svm import expansion_fit
-from reduset.svm.compressing import ReductionPlan, _start, allocate, reduce_set, target_of
+from reduset.svm.compressing import _start, allocate, reduce_set, target_of
 from reduset.svm.expansion import CentredPoints, GaussianExpansion
 from reduset.svm.expansion_fit import ExpansionTarget
 
@@ -298,7 +298,7 @@ def test_the_same_seed_gives_the_same_bumps(method):
     full = expansion()
     parts = (full.weights[:, 0] > 0).astype(int)
     target = target_of(full, None, np.random.default_rng(0))
-    one, other = (reduce_set(target, parts, 6, ReductionPlan((method,), True, 5), 7, target.error) for _ in range(2))
+    one, other = (reduce_set(target, parts, 6, (method,), True, 5, 7, target.error) for _ in range(2))
     np.testing.assert_array_equal(one.expansion.centres, other.expansion.centres)
     np.testing.assert_array_equal(one.expansion.weights, other.expansion.weights)
 
@@ -311,7 +311,7 @@ def test_the_order_of_the_bumps_does_not_matter():
     for each in (full, shuffled):
         target = target_of(each, None, np.random.default_rng(0))
         parts = (each.weights[:, 0] > 0).astype(int)
-        found.append(reduce_set(target, parts, 8, ReductionPlan(("kcenter",)), 0, target.error).expansion)
+        found.append(reduce_set(target, parts, 8, ("kcenter",), True, None, 0, target.error).expansion)
     Q = np.random.default_rng(1).normal(size=(50, 3))
     np.testing.assert_allclose(found[0](Q), found[1](Q), atol=1e-6)
 
@@ -323,7 +323,7 @@ def test_the_number_of_threads_does_not_change_the_bumps():
     for threads in (1, 2):
         reduset.set_threads(threads)
         target = target_of(full, full.centres, np.random.default_rng(0))
-        found.append(reduce_set(target, parts, 12, ReductionPlan(("mixture",), True, 5), 0, target.error).expansion)
+        found.append(reduce_set(target, parts, 12, ("mixture",), True, 5, 0, target.error).expansion)
     reduset.set_threads(None)
     np.testing.assert_array_equal(found[0].centres, found[1].centres)
     np.testing.assert_array_equal(found[0].weights, found[1].weights)

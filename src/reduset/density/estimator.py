@@ -165,9 +165,8 @@ class SparseKernelDensity(BaseEstimator):
         self.search_: likelihood.BandwidthScores | None = None
         if self._searches():
             candidates = None if isinstance(self.bandwidth, str) else self.bandwidth
-            of_atoms = self.size is not None and self.pieces != COMPONENTS
-            options: dict[str, Any] = {"method": "atoms", "size": self.size} if of_atoms else {}
-            self.search_ = likelihood.search_bandwidth(X, kernel, candidates, weights, rng=rng, **options)
+            size = None if self.pieces == COMPONENTS else self.size
+            self.search_ = likelihood.search_bandwidth(X, kernel, candidates, weights, size, rng)
             kernel = replace(kernel, bandwidth=self.search_.best)
         full = KernelMean.of_rows(X, kernel, weights)
         self.compression_: Compression | None = None

@@ -4,16 +4,17 @@
 
 There are two methods, and each reads the data once for all bandwidths.
 
-- "distances" evaluates the full density. One pass makes a histogram of the distances of the points from each q
+- Without a size, the full density is evaluated. One pass makes a histogram of the distances of the points from each q
   (`_engine/kernel_blocks.py`), which serves every bandwidth. Fifty bandwidths cost little more than one: O(n·q·d).
-- "atoms" evaluates the compressed density (Cruz Cortés & Scott 2017, Section VI-B, there for proportions). Atoms are selected once,
-  and their weights are computed for every bandwidth, O(m³) each.
+- With a size, the compressed density is evaluated (Cruz Cortés & Scott 2017, Section VI-B, there for proportions). Atoms are
+  selected once, and their weights are computed for every bandwidth, O(m³) each.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,11 +30,9 @@ from reduset.mean import KernelMean
 from reduset.select import KMeans
 from reduset.weights import span_of
 
-METHODS = ("distances", "atoms")
 GRID_SIZE, MIN_FACTOR, MAX_FACTOR = 50, 0.03, 3.0  # number of bandwidths, and their range as multiples of Scott's rule
 HELD_OUT_POINTS = 2000
 FOLDS, MAX_FOLD_ROWS = 5, 10_000  # cross-validation is used up to this number of rows
-ATOMS = 500
 DECADES = 5.0  # of bandwidths per histogram, whose distances span nine decades
 MIN_SUM = 1e-280  # a sum below is recomputed, because terms may have underflowed
 
@@ -62,8 +61,7 @@ def search_bandwidth(
     kernel: RadialKernel,
     bandwidths: ArrayLike | None = None,
     sample_weight: WeightsLike = None,
-    method: str = "distances",
-    size: int = ATOMS,
+    size: int | None = None,
     rng: SeedLike = None,
 ) -> BandwidthScores:
     """The scores of the kernel with each of the bandwidths.
@@ -74,25 +72,23 @@ def search_bandwidth(
     kernel : RadialKernel
     bandwidths : (k,) positive, or None for 50 around Scott's rule
     sample_weight : (n,) non-negative, optional
-    method : "distances" or "atoms"
-    size : number of atoms of the method "atoms"
+    size : number of atoms of a compressed density, or None for the full density
     rng : seed or Generator
     """
     given, X = X, _validate.rows.points(X)
     _require_radial(kernel)
-    _validate.one_of(method, "method", METHODS)
     rng = _validate.generator(rng)
     if len(X) < 2:
         raise ValueError("a bandwidth search holds points out, so X needs at least 2 points, got 1; pass a number as bandwidth")
     weights = np.ones(len(X)) if sample_weight is None else _validate.rows.weights(sample_weight, given, len(X))
     weights = weights / weights.max()  # so that sums are finite
     grid = grid_for(X, kernel, weights) if bandwidths is None else _validated(bandwidths)
-    score = _by_distances if method == "distances" else _by_atoms
+    score = _by_distances if size is None else partial(_by_atoms, rng=rng, size=size)
     narrow = replace(kernel, bandwidth=float(grid[0])).resolve(X, weights)  # from all rows, if scales are to be computed
     splits = list(_splits(weights, rng))
     logs = np.concatenate(
         [
-            score(KernelMean.of_rows(rows_of(X, training), narrow, weights[training]), X[held_out], grid, rng, size)
+            score(KernelMean.of_rows(rows_of(X, training), narrow, weights[training]), X[held_out], grid)
             for training, held_out in splits
         ]
     )
@@ -157,7 +153,7 @@ def _by_histograms(mean: KernelMean, queries: Floats, grid: Array, product: bool
         yield members, counts, exponents
 
 
-def _by_distances(mean: KernelMean, queries: Floats, grid: Array, rng: np.random.Generator, size: int) -> Array:
+def _by_distances(mean: KernelMean, queries: Floats, grid: Array) -> Array:
     """log f_h at each query for each bandwidth, (q, k), from all points."""
     logs = np.empty((len(queries), len(grid)))
     kernels = _kernels_at(mean.kernel, grid)

@@ -13,10 +13,9 @@ from reduset.drift.estimator import DriftTest, two_sample
 from reduset.drift.feature_map import FeatureMap
 from reduset.drift.monitor import DriftMonitor, MonitorState
 from reduset.drift.regions import Cells, Region
-from reduset.drift.result import DriftResult
+from reduset.drift.result import DriftResult, apart, change, null_distances, place, seen
+from reduset.drift.result import p_value as printed_p_value
 from reduset.drift.statistics import STATISTICS, KernelStatistics, Statistic
-from reduset.drift.words import apart, change, null_distances, place, seen
-from reduset.drift.words import p_value as printed_p_value
 
 __all__ = [
     "STATISTICS",

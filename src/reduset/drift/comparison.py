@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from reduset._engine import cached_property
 from reduset._types import Array, Floats
 from reduset.drift.columns import ColumnBins
 from reduset.drift.feature_map import FeatureMap, column_units, median_distance
@@ -46,7 +45,7 @@ class DriftComparison:
     names : Names of the columns.
     errors : (S,) bound on the error of the reference at each scale. The difference is shortened by it.
     n_reference : Number of rows of the reference, including the rows that determined the coordinates.
-    statistics : The statistics of the test.
+    joint : The statistics of the test at these coordinates.
     """
 
     features: FeatureMap
@@ -62,12 +61,7 @@ class DriftComparison:
     names: tuple[str, ...]
     errors: Array
     n_reference: float
-    statistics: tuple[Statistic, ...]
-
-    @cached_property
-    def joint(self) -> JointStatistic:
-        """The statistics of the test at these coordinates."""
-        return JointStatistic(self.features, self.statistics)
+    joint: JointStatistic
 
     @property
     def difference(self) -> Array:
@@ -134,7 +128,7 @@ def pooled(
         old.names,
         np.zeros(len(features.octaves)),
         n,
-        statistics,
+        JointStatistic(features, statistics),
     )
 
 
@@ -168,7 +162,7 @@ def stored(reference: StoredReference, new: Sample, draws: int, statistics: tupl
         reference.names,
         reference.errors,
         float(reference.n_samples),
-        statistics,
+        JointStatistic(features, statistics),
     )
 
 

@@ -75,16 +75,16 @@ class LabelledPoints:
         out[np.arange(len(codes)), codes] = weights[a:b]
         return out
 
-    def sample(self, limit: int, rng: np.random.Generator) -> LabelledPoints:
-        """At most ``limit`` rows, balanced over the classes, or all."""
+    def sample(self, limit: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        """The numbers of at most ``limit`` rows, balanced over the classes, or of all."""
         if len(self.codes) <= limit:
-            return self
+            return np.arange(len(self.codes))
         rank = np.empty(len(self.codes))
         order = rng.permutation(len(self.codes))
         by_class = order[np.argsort(self.codes[order], kind="stable")]
         starts = np.searchsorted(self.codes[by_class], np.arange(self.classes))
         rank[by_class] = np.arange(len(order)) - starts[self.codes[by_class]]  # position of each row in its class
-        return self.part(np.sort(order[np.argsort(rank[order], kind="stable")[:limit]]))
+        return np.sort(order[np.argsort(rank[order], kind="stable")[:limit]])
 
 
 @dataclass(frozen=True)
@@ -266,7 +266,7 @@ class ProjectedClassMeans(ClassMeans):
         and its values would be larger by 1/(1 − hᵢ) (Sherman & Morrison). In the norm of the space nothing is estimated, and
         hᵢ = 0.
         """
-        sample = data.sample(SCATTER_ROWS, rng)
+        sample = data.part(data.sample(SCATTER_ROWS, rng))
         kernel_values = product_matrices([self.kernel], sample.points, self.atoms)[0].T
         with single_threaded_blas():
             z = self._coordinates(kernel_values).T

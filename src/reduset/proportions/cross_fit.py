@@ -70,8 +70,7 @@ def cross_fitted(
 
     If a class has only one row, the means of all rows are used.
     """
-    numbered = LabelledPoints(np.arange(len(data.codes), dtype=np.float64)[:, None], data.codes, data.weights, data.classes)
-    kept = numbered.sample(ROWS, rng).points[:, 0].astype(np.int64)
+    kept = data.sample(ROWS, rng)
     sample = data.part(kept)
     smallest = int(np.bincount(data.codes, minlength=data.classes).min())
     if smallest < 2:

@@ -17,7 +17,7 @@ together and the Gaussians polished (`expansion_fit`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
@@ -128,7 +128,8 @@ def compress_svm(
     full = machine.full
     given, tol = _sizes(full.size, size, fraction, tol)
     method = _validate.one_of(method, "method", ("auto", *METHODS))
-    plan = ReductionPlan(TRIED if method == "auto" else (method,), *fitting_stages(refit, polish))
+    methods = TRIED if method == "auto" else (method,)
+    stages = fitting_stages(refit, polish)
     rows = None if X is None else _rows_like(X, machine)
     if y is not None and rows is None:
         raise ValueError("y needs X, got X=None; pass the rows of y as X")
@@ -144,7 +145,7 @@ def compress_svm(
         def attempt(size: int) -> ReducedSet:
             if size >= full.size:  # no reduction is needed
                 return ReducedSet(full, "all support vectors", 0.0)
-            return reduce_set(target, machine.parts, size, plan, seed, evaluator.relative, display.stage("fitting"))
+            return reduce_set(target, machine.parts, size, methods, *stages, seed, evaluator.relative, display.stage("fitting"))
 
         if tol is None:
             reduced = attempt(given)
@@ -201,45 +202,34 @@ class ReducedSet:
     error: float
 
 
-@dataclass(frozen=True)
-class ReductionPlan:
-    """The methods to try, whether weights are refitted, and the number of polish steps (None: by the work)."""
-
-    methods: tuple[str, ...]
-    refit: bool = True
-    steps: int | None = None
-
-    def steps_for(self, target: ExpansionTarget, size: int) -> int:
-        """The number of steps for this number of Gaussians."""
-        if self.steps is not None:
-            return self.steps
-        return int(np.clip(MAX_WORK / target.work(size), MIN_STEPS, MAX_STEPS))
-
-
 def reduce_set(
     target: ExpansionTarget,
     parts: Labels,
     size: int,
-    plan: ReductionPlan,
+    methods: Sequence[str],
+    refit: bool,
+    steps: int | None,
     seed: int,
     measure: Measure,
     report: Report | None = None,
 ) -> ReducedSet:
-    """At most ``size`` Gaussians for the functions of the target, by the method of the plan with the least error.
+    """At most ``size`` Gaussians for the functions of the target, by the method with the least error.
 
     Parameters
     ----------
     parts : (n,) part of each Gaussian of the full expansion
+    steps : the number of polish steps; None decides by the work
     measure : the error of an expansion
     seed : the same seed gives the same result, for any sizes tried before
     """
-    steps = plan.steps_for(target, size)
+    if steps is None:
+        steps = int(np.clip(MAX_WORK / target.work(size), MIN_STEPS, MAX_STEPS))
     results: list[ReducedSet] = []
-    for method in plan.methods:
+    for method in methods:
         rng = np.random.default_rng([seed, size])  # the same groups for each method
         with single_threaded_blas():  # so that groups do not depend on the number of threads
             started = _start(target.full, parts, size, method, rng)
-        fitted = target.refit(started) if plan.refit else started
+        fitted = target.refit(started) if refit else started
         results.append(ReducedSet(fitted, method, measure(fitted)))
 
     def polished(result: ReducedSet, count: int, done: int) -> ReducedSet:

@@ -67,7 +67,7 @@ class _SinglePoints(_Points):
     """Points relative to an origin in single precision, which halves the time of expensive steps."""
 
     @classmethod
-    def of(cls, points: Array, origin: Array) -> _SinglePoints:
+    def of(cls, points: Floats, origin: Array) -> _SinglePoints:
         return cls((points - origin).astype(np.float32), origin)
 
     @cached_property
