@@ -36,6 +36,8 @@ CHUNK = 1 << 16  # least number of rows per task
 PARTIALS = 1 << 22  # largest number of partial sums held at once
 
 Tail = Callable[[Array], Array]
+Scales = tuple[Array, Array] | None  # the scales τ of a mixture and their proportions p
+ScaleQuantile = Callable[[Array], Array] | None  # the quantile function of τ
 
 
 def normal_tail(t: Array) -> Array:
@@ -55,7 +57,7 @@ def box_sums(
     high: Array,
     units: float | Array,
     tail: Tail = normal_tail,
-    scales: tuple[Array, Array] | None = None,
+    scales: Scales = None,
 ) -> Array:
     """The integrals (q,) over the boxes from ``low`` to ``high``, (q, d) each; limits may be infinite.
 
@@ -86,7 +88,7 @@ def _box_probabilities(
     high: Array,
     columns: list[tuple[int, bool]],
     tail: Tail,
-    scales: tuple[Array, Array] | None,
+    scales: Scales,
 ) -> Array:
     """(q, n) the integral of each kernel function over each box."""
     limits = []
@@ -122,7 +124,7 @@ def oblique_box_sums(
     high: Array,
     covariances: Array,
     tol: float,
-    scale_at: Callable[[Array], Array] | None = None,
+    scale_at: ScaleQuantile = None,
 ) -> tuple[Array, Array]:
     """The integrals (q,) over boxes, with limits (q, d) each, and their standard errors.
 
@@ -184,7 +186,7 @@ def _in_box(
     high: Array,
     roots: Array,
     target: float,
-    scale_at: Callable[[Array], Array] | None,
+    scale_at: ScaleQuantile,
 ) -> tuple[float, float]:
     """The sum and its standard error. Lattice points are added until the error is at most ``target``, or up to `MAX_POINTS`."""
     m, count, used = len(points), max(2, FIRST_POINTS // (REPEATS * len(points))), 0
@@ -198,15 +200,7 @@ def _in_box(
         count *= growth
 
 
-def _repeats(
-    points: Floats,
-    weights: Array,
-    low: Array,
-    high: Array,
-    roots: Array,
-    count: int,
-    scale_at: Callable[[Array], Array] | None,
-) -> Array:
+def _repeats(points: Floats, weights: Array, low: Array, high: Array, roots: Array, count: int, scale_at: ScaleQuantile) -> Array:
     """(REPEATS,) the sum for each of the shifted lattices."""
     d = len(low)
     step = np.sqrt(_primes(d - (scale_at is None)))  # Richtmyer's lattice works for any number of points in any dimension
@@ -228,7 +222,7 @@ def _repeats(
     return np.asarray(sums.sum(axis=0))
 
 
-def _sampled_probabilities(low: Array, high: Array, L: Array, u: Array, scale_at: Callable[[Array], Array] | None) -> Array:
+def _sampled_probabilities(low: Array, high: Array, L: Array, u: Array, scale_at: ScaleQuantile) -> Array:
     """(n, count) Πⱼ of the probability that column j is within its limits, given the columns before it."""
     n, d = low.shape
     scale: float | Array = 1.0

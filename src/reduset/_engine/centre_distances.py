@@ -15,7 +15,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from reduset._engine.arithmetic import FAST
 from reduset._engine.cached import cached_property
@@ -26,7 +25,7 @@ from reduset._engine.profile import BLAS_REACH, MIXED_FROM, MIXED_REACH, Frame, 
 from reduset._engine.sums import BLAS_FROM
 from reduset._engine.threads import row_blocks, run_all
 from reduset._engine.tiles import squared_distance_rows
-from reduset._types import Floats
+from reduset._types import Array, Floats, Indices
 
 WITHIN_SINGLE = 1e18  # largest square of a coordinate, so that float32 holds the sums
 SINGLE_ROUNDING, MAX_ROUNDING = 2.0**-22, 1e-3  # rounding error of a product, and its largest ratio to a squared distance
@@ -87,7 +86,7 @@ def _row_lengths(values: Any) -> Any:
     return xp.sqrt(xp.einsum("ij,ij->i", values, values))
 
 
-Columns = NDArray[np.int64]
+Columns = Indices
 
 
 def varying_columns(points: Floats) -> Columns:
@@ -106,8 +105,8 @@ def is_packable(points: Floats, frame: Frame) -> bool:
 
 
 def packed(
-    points: Floats, frame: Frame, columns: Columns, middle: NDArray[np.float64], dtype: type, by_threads: bool = False
-) -> tuple[Floats, NDArray[np.float64]]:
+    points: Floats, frame: Frame, columns: Columns, middle: Array, dtype: type, by_threads: bool = False
+) -> tuple[Floats, Array]:
     """The selected columns of the coordinates minus ``middle``, (n, k), and squared lengths over all columns, (n,)."""
     values: Floats = np.empty((len(points), len(columns)), dtype)
     squares = np.empty(len(points))
@@ -116,9 +115,7 @@ def packed(
     return values, squares
 
 
-def _fill(
-    points: Floats, frame: Frame, columns: Columns, middle: NDArray[np.float64], values: Floats, squares: NDArray[np.float64]
-) -> None:
+def _fill(points: Floats, frame: Frame, columns: Columns, middle: Array, values: Floats, squares: Array) -> None:
     if is_packable(points, frame):
         _pack(points, columns, frame.centre, frame.matrix, middle, values, squares)
     else:
@@ -141,9 +138,7 @@ def _pack(points, columns, centre, scale, middle, values, squares):
             z[j] = u[columns[j]]
 
 
-def assigned_distances(
-    points: Floats, centres: Floats, assignments: NDArray[np.int64], frame: Frame, metric: int
-) -> NDArray[np.float64]:
+def assigned_distances(points: Floats, centres: Floats, assignments: Indices, frame: Frame, metric: int) -> Array:
     """(n,) the distance of each point to its assigned centre, from differences; 0 for negative assignments."""
     if isinstance(points, BlockRows):
         return points.map_rows(partial(_assigned_distances_of_block, centres, frame, metric), assignments)
@@ -159,9 +154,7 @@ def assigned_distances(
     return out if scale is None else out * scale ** (2 if metric == SQUARED else 1)
 
 
-def _assigned_distances_of_block(
-    centres: Floats, frame: Frame, metric: int, rows: Floats, assignments: NDArray[np.int64]
-) -> NDArray[np.float64]:
+def _assigned_distances_of_block(centres: Floats, frame: Frame, metric: int, rows: Floats, assignments: Indices) -> Array:
     return assigned_distances(rows, centres, assignments, frame, metric)
 
 
@@ -200,7 +193,7 @@ class Centres:
         return _Products(self._Y, np.float64, self._profile)
 
     @cached_property
-    def _columns(self) -> NDArray[np.float64]:
+    def _columns(self) -> Array:
         return np.ascontiguousarray(self._Y.T)
 
     def distances(self, points: Floats, first: int = 0) -> Floats:
@@ -218,7 +211,7 @@ class Centres:
 class _Products:
     """Centres minus their mean, in one precision."""
 
-    def __init__(self, Y: NDArray[np.float64], dtype: Any, profile: Profile) -> None:
+    def __init__(self, Y: Array, dtype: Any, profile: Profile) -> None:
         self._dtype, self._family = dtype, profile.family
         # In double precision relative to the frame's centre; single precision gains accuracy from shorter rows.
         self._middle = Y.mean(axis=0) if dtype == np.float32 else np.zeros(Y.shape[1])

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from reduset._engine.arithmetic import FAST, turn
 from reduset._engine.compiled import compiled
 from reduset._engine.threads import blocks, single_threaded_blas
-from reduset._types import Array, Floats
+from reduset._types import Array, Floats, Indices
 
 STRATA_PER_BLOCK, CANDIDATE_ENTRIES = 128, 1 << 17  # entries of a block of candidates
 MOMENT_FACTOR = 3.0  # weight of a column's mean and square relative to a Fourier feature
@@ -28,7 +28,7 @@ MOMENT_FACTOR = 3.0  # weight of a column's mean and square relative to a Fourie
 class ColumnGoals:
     """For c columns: weighted means and spreads, spreads of the squares, and limits (q, c) with the mass at or below each."""
 
-    columns: NDArray[np.int64]
+    columns: Indices
     means: Array
     spreads: Array
     square_spreads: Array
@@ -66,14 +66,14 @@ class ColumnGoals:
 
 def exchange(
     points: Floats,
-    candidates: NDArray[np.int64],
+    candidates: Indices,
     weights: Array,
-    angles_of: Callable[[NDArray[np.int64], Floats], Array],
+    angles_of: Callable[[Indices, Floats], Array],
     residual: NDArray[np.complex128],
     goals: ColumnGoals,
     fixed: tuple[Floats, Array],
     sweeps: int,
-) -> NDArray[np.int64]:
+) -> Indices:
     """(k,) the position of the chosen candidate of each stratum. The search starts from the first candidates.
 
     Parameters

@@ -24,7 +24,7 @@ from scipy.linalg.lapack import dpotrf, dpstrf, dtrcon
 
 from reduset._engine.compiled import compiled
 from reduset._engine.threads import single_threaded_blas
-from reduset._types import Array
+from reduset._types import Array, Indices
 
 BLOCK = 64
 GROWTH = 0.1
@@ -36,7 +36,7 @@ def pivot_floor(size: int) -> float:
     return 8.0 * max(size, 32) * float(np.finfo(np.float64).eps)
 
 
-def cholesky_dropping(K: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+def cholesky_dropping(K: Array) -> tuple[Array, NDArray[np.bool_]]:
     """The lower factor of the kept rows and columns of K, and the mask of these.
 
     Parameters
@@ -60,14 +60,14 @@ def cholesky_dropping(K: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDAr
         return (L, kept) if failed <= 0 else _dropping(K, floor)
 
 
-def _growth(L: NDArray[np.float64]) -> float:
+def _growth(L: Array) -> float:
     """ε‖L⁻¹‖², approximately: the relative change of the weights due to rounding of K."""
     reciprocal, _ = dtrcon(L, norm="1", uplo="L")
     norm = float(np.abs(L).sum(axis=0).max())
     return float(np.finfo(np.float64).eps) / len(L) / max(reciprocal * norm, 1e-150) ** 2
 
 
-def _dropping(K: NDArray[np.float64], floor: float) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+def _dropping(K: Array, floor: float) -> tuple[Array, NDArray[np.bool_]]:
     """The factor without the rows and columns with a pivot of at most ``floor``."""
     m = len(K)
     L = np.zeros((m, m))
@@ -165,7 +165,7 @@ class Pursuit:
         self.chosen.append(best)
 
 
-def order_by_energy(gram: Array, values: Array) -> NDArray[np.int64]:
+def order_by_energy(gram: Array, values: Array) -> Indices:
     """All kernel functions in the order of a pursuit, the redundant ones last."""
     pursuit = Pursuit(values, lambda k: gram[k])
     with single_threaded_blas():

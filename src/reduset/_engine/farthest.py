@@ -26,7 +26,7 @@ from reduset._engine.leaves import box_distance, build_leaves, copy_point, longe
 from reduset._engine.profile import Frame, sums_are_exact
 from reduset._engine.rows import rows_not_among
 from reduset._engine.threads import blocks, run_all
-from reduset._types import Floats, Report
+from reduset._types import Array, Floats, Indices, Report
 
 STEPS_PER_CALL = 64
 LEAVES_PER_GROUP = 128
@@ -47,7 +47,7 @@ class TraversalState(NamedTuple):
     """
 
     columns: Floats  # the first five as in `Leaves`
-    starts: NDArray[np.int64]
+    starts: Indices
     low: Floats
     high: Floats
     order: NDArray[np.int32]
@@ -56,7 +56,7 @@ class TraversalState(NamedTuple):
     distances: int  # address of the loop for the metric
     distance: Floats  # (n,) by position in the leaves
     top: Floats  # (leaves,)
-    applied: NDArray[np.int64]  # (leaves,) number of atoms applied
+    applied: Indices  # (leaves,) number of atoms applied
     atoms: Floats  # (capacity, d), filled from the front
     relative: float  # relative error of a distance,
     absolute: float  # and its absolute error from the rounding of the coordinates
@@ -89,7 +89,7 @@ class FarthestFirst:
         self._radii: list[float] = []  # the distance of each later atom when it was chosen, rounded up
         self._exhausted = False  # whether every point coincides with an atom
         self._refreshed_at = 0  # number of atoms at the last parallel refresh
-        self._exact_atoms: NDArray[np.float64] = np.empty((0, points.shape[1]))  # the atoms in the coordinates of the definition
+        self._exact_atoms: Array = np.empty((0, points.shape[1]))  # the atoms in the coordinates of the definition
         self._prepare(np.float32, None)
 
     def _prepare(self, dtype: type, rows: NDArray[np.int32] | None) -> None:
@@ -124,7 +124,7 @@ class FarthestFirst:
         return len(self._indices)
 
     @property
-    def indices(self) -> NDArray[np.int64]:
+    def indices(self) -> Indices:
         return np.array(self._indices, dtype=np.int64)
 
     def extend(self, size: int, report: Report | None = None) -> None:
@@ -214,13 +214,13 @@ class FarthestFirst:
         self._indices.append(best)
         return CHOSEN
 
-    def _defining(self, rows: Any) -> NDArray[np.float64]:
+    def _defining(self, rows: Any) -> Array:
         """Coordinates of the definition: the original ones, so that ties agree with it, unless a matrix mixes columns."""
         if isinstance(self.frame.matrix, float):
             return np.asarray(self.points[rows], np.float64)
         return self.frame.apply(self.points[rows])
 
-    def covering_radii(self) -> NDArray[np.float64]:
+    def covering_radii(self) -> Array:
         """(atoms,) after each atom the largest distance of any point to the atoms so far, in the frame, rounded up."""
         if self._exhausted or self._count == len(self.points):
             return self.unit * np.append(self._radii, 0.0)

@@ -18,7 +18,7 @@ from reduset._engine.device import uses_gpu
 from reduset._engine.passes import add, over_blocks
 from reduset._engine.profile import Frame
 from reduset._engine.threads import blocks, row_blocks, run_all
-from reduset._types import Floats
+from reduset._types import Array, Floats
 
 TILE = 512
 BLAS_FROM = 24
@@ -29,10 +29,10 @@ BLAS_ROWS = 512
 def fourier_sums(
     points: Floats,
     weights: Floats,
-    frequencies: NDArray[np.float64],
+    frequencies: Array,
     frame: Frame,
     rungs: int = 1,
-    late: NDArray[np.float64] | None = None,
+    late: Array | None = None,
     release: int = 0,
     in_turn: bool = False,
 ) -> NDArray[np.complex128]:

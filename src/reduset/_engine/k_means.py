@@ -12,7 +12,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from reduset._engine.compiled import compiled
 from reduset._engine.cuda.arrays import on_device
@@ -23,7 +22,7 @@ from reduset._engine.neighbours import nearest
 from reduset._engine.passes import add, over_blocks
 from reduset._engine.profile import Frame
 from reduset._engine.threads import blocks
-from reduset._types import Floats
+from reduset._types import Array, Floats
 
 
 @compiled()
@@ -67,9 +66,7 @@ COLUMNS_A_STEP = 16
 
 
 @over_blocks(add)
-def cluster_sums(
-    points: Floats, weights: Any, centres: NDArray[np.float64], frame: Frame, leaves: Leaves | None = None
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def cluster_sums(points: Floats, weights: Any, centres: Array, frame: Frame, leaves: Leaves | None = None) -> tuple[Array, Array]:
     """(m,) Σ w and (m, d) Σ w (x − c) over the points nearest to each centre c."""
     if uses_gpu(points, centres):
         from reduset._engine.cuda.nearest import cluster_sums as on_gpu
@@ -111,7 +108,7 @@ class LabelSums:
                 ends = cupy.arange(count + 1, dtype=labels.dtype)
                 self._starts = cupy.searchsorted(labels[self._order], ends).astype(cupy.int64)
 
-    def of(self, values: Any) -> NDArray[np.float64]:
+    def of(self, values: Any) -> Array:
         """(count,) the sums of numbers (n,), on the device of the labels."""
         if not self._on_device:
             return np.asarray(np.bincount(self._labels, values, self._count), np.float64)

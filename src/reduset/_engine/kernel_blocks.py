@@ -40,11 +40,11 @@ from reduset._engine.passes import add, over_blocks
 from reduset._engine.profile import MAX_REGISTER_COLUMNS, Frame, Profile
 from reduset._engine.sums import gram
 from reduset._engine.threads import blocks, run_all, single_threaded_blas
-from reduset._types import Array, Floats
+from reduset._types import Array, Floats, Indices
 
 GRAM_ENTRIES, MAX_GRAM_ROWS, MIN_GRAM_ROWS, GRAM_ROWS_PER_TASK = 1 << 21, 1024, 64, 128
 
-Matrix = NDArray[np.float64]
+Matrix = Array
 UseGram = Callable[[int, int, int, Matrix], None]  # (bandwidth index, first row, last row + 1, matrix of these rows)
 
 ENTRIES, MAX_ROWS, MIN_ROWS = 1 << 19, 512, 32
@@ -63,6 +63,7 @@ COLUMNWISE_ROWS = 64  # in a task
 
 @compiled(fastmath=FAST)
 def _value_matrix(distances, factor, exponents, exponent, table, step, out):
+    """Values from distances times a factor; ``out`` may be ``distances``."""
     for i in range(distances.shape[0]):
         g = row(distances, i)
         t = row(out, i)
@@ -111,9 +112,7 @@ class KernelMaps:
     ``coefficients`` are A, (m, p). ``single`` allows distances with errors of about 1e-7.
     """
 
-    def __init__(
-        self, centres: Floats, coefficients: NDArray[np.float64], frame: Frame, profile: Profile, single: bool = False
-    ) -> None:
+    def __init__(self, centres: Floats, coefficients: Array, frame: Frame, profile: Profile, single: bool = False) -> None:
         self._centres, self._coefficients, self._frame, self._profile = centres, coefficients, frame, profile
         self._single = single
 
@@ -125,7 +124,7 @@ class KernelMaps:
     def _rounded(self) -> _Rounded:
         return _Rounded(self._coefficients, self._near)
 
-    def at(self, points: Floats, rows: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
+    def at(self, points: Floats, rows: Indices | None = None) -> Array:
         """(n, p) values at the points, or at these rows."""
         if uses_gpu(points, self._centres, points.shape[1] <= MAX_REGISTER_COLUMNS):
             selected = points if rows is None else points[rows]
@@ -138,7 +137,7 @@ class KernelMaps:
             if distances.dtype == np.float32:
                 self._rounded.map(distances, out[a:b])
             else:
-                _to_values(distances, *self._profile.exponent_arguments(np.float64))
+                _value_matrix(distances, 1.0, *self._profile.exponent_arguments(np.float64), distances)
                 np.matmul(distances, self._coefficients, out=out[a:b])
 
         run_all([partial(task, a, b) for a, b in _row_tasks(count, self._centres)], blas=True)
@@ -148,19 +147,19 @@ class KernelMaps:
 class _Rounded:
     """Coefficients in single precision for values φ − φ₀. Subtracting φ₀ makes the values and their rounding errors small."""
 
-    def __init__(self, coefficients: NDArray[np.float64], near: Centres) -> None:
+    def __init__(self, coefficients: Array, near: Centres) -> None:
         self._unit = float(np.abs(coefficients).max(initial=0.0)) or 1.0  # scaled to avoid the limited range of float32
         self._coefficients = (coefficients / self._unit).astype(np.float32)
         self._level = float(np.exp(-near.typical))
         self._sums = self._level * coefficients.sum(axis=0)
 
-    def map(self, distances: NDArray[np.float32], out: NDArray[np.float64]) -> None:
+    def map(self, distances: NDArray[np.float32], out: Array) -> None:
         _to_rounded_values(distances, self._level)
         np.multiply(distances @ self._coefficients, self._unit, out=out)
         out += self._sums
 
 
-def product_matrix(points: Floats, centres: Floats, frame: Frame, profile: Profile, single: bool = False) -> NDArray[np.float64]:
+def product_matrix(points: Floats, centres: Floats, frame: Frame, profile: Profile, single: bool = False) -> Array:
     """The matrix φ(xᵢ, cⱼ), (n, m). It equals `gram` up to rounding, since distances come from products in many dimensions.
 
     For points with themselves (the same array) half of it is computed. ``single`` allows distances with errors of about 1e-7.
@@ -177,7 +176,7 @@ def product_matrix(points: Floats, centres: Floats, frame: Frame, profile: Profi
         if distances.dtype == np.float32:
             _to_values_in_double(distances, out[a:b, first:])
         else:
-            _to_values(distances, *profile.exponent_arguments(np.float64))
+            _value_matrix(distances, 1.0, *profile.exponent_arguments(np.float64), distances)
             out[a:b, first:] = distances
         if symmetric:
             out[b:, a:b] = out[a:b, b:].T
@@ -192,18 +191,8 @@ def _row_tasks(count: int, centres: Floats) -> list[tuple[int, int]]:
 
 
 @compiled(fastmath=FAST)
-def _to_values(distances, exponents, exponent, table, step):
-    """Convert distances to values, in place."""
-    for i in range(distances.shape[0]):
-        t = row(distances, i)
-        to_exponents(exponents, exponent, table, step, t, len(t))
-        for j in range(len(t)):
-            t[j] = exp_minus(t[j])
-
-
-@compiled(fastmath=FAST)
 def _to_rounded_values(distances, level):
-    """The same for family LINEAR in single precision: values minus ``level``, rounded once."""
+    """For family LINEAR in single precision, in place: values minus ``level``, rounded once."""
     for i in range(distances.shape[0]):
         t = distances[i]
         for j in range(len(t)):
@@ -218,13 +207,13 @@ def _to_values_in_double(distances, out):
             out[i, j] = exp_minus(np.float64(distances[i, j]))
 
 
-def distance_nodes() -> NDArray[np.float64]:
+def distance_nodes() -> Array:
     """The distances at the ends of the bins, (BINS + 1,)."""
     return ((FIRST_BIN + np.arange(BINS + 1)) << SHIFT).astype(np.int32).view(np.float32).astype(np.float64)
 
 
 @over_blocks(add)
-def distance_histograms(points: Floats, weights: Floats, queries: Floats, frame: Frame, metric: int) -> NDArray[np.float64]:
+def distance_histograms(points: Floats, weights: Floats, queries: Floats, frame: Frame, metric: int) -> Array:
     """The weight at each of the `distance_nodes` for each query, (q, BINS + 1). Distances out of range are clipped."""
     out = np.zeros((len(queries), BINS + 1))
     Q = frame.apply(queries)

@@ -23,7 +23,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from reduset._engine.arithmetic import FAST, exp_minus
 from reduset._engine.compiled import compiled, inner, row, strip
@@ -31,7 +30,7 @@ from reduset._engine.distances import CITYBLOCK, LINEAR, SQUARED, to_distances, 
 from reduset._engine.leaves import build_leaves
 from reduset._engine.profile import Frame, Profile
 from reduset._engine.threads import blocks, run_all
-from reduset._types import Array, Floats
+from reduset._types import Array, Floats, Indices
 
 SINGLE_REACH = 8192.0  # largest distance from the centre, in kernel units, at which float32 exponents are accurate to 1e-5
 QUERIES_TASK = 64
@@ -59,7 +58,7 @@ class LeafSums:
 
     columns: Floats
     weights: Floats
-    starts: NDArray[np.int64]
+    starts: Indices
     middles: Array
     low: Floats
     high: Floats
@@ -114,7 +113,7 @@ class LeafSums:
             profile,
         )
 
-    def logs(self, queries: Floats, ratio: float) -> NDArray[np.float64]:
+    def logs(self, queries: Floats, ratio: float) -> Array:
         """log Σᵢ wᵢ φ(xᵢ, q) for each query, (q,), with an error of at most log(1 + ratio)."""
         Q = self.frame.apply(queries)
         out = np.empty(len(Q))
@@ -153,9 +152,7 @@ def _moments(columns, starts, weights, d):
     return mass, means, variances
 
 
-def _padded(
-    columns: Floats, starts: NDArray[np.int64], weights: Array, middles: Array, dtype: type
-) -> tuple[NDArray[np.int64], Floats, Floats]:
+def _padded(columns: Floats, starts: Indices, weights: Array, middles: Array, dtype: type) -> tuple[Indices, Floats, Floats]:
     """Coordinates relative to the middles of the leaves, padded to whole vectors with points of weight 0."""
     d = middles.shape[1]
     lengths = np.diff(starts)

@@ -21,7 +21,7 @@ from reduset._engine.compiled import compiled, inner
 from reduset._engine.distances import CITYBLOCK
 from reduset._engine.profile import Frame
 from reduset._engine.threads import blocks, row_blocks, run_all
-from reduset._types import Floats
+from reduset._types import Floats, Indices
 
 LEAF, LEAF_MANY_COLUMNS = 128, 64  # points per leaf; in many dimensions fewer points fit in the cache
 MAX_LEAVES = 1 << 12
@@ -34,7 +34,7 @@ class Leaves:
     """The partition. Leaf l holds points starts[l]:starts[l + 1] of ``order``, and their coordinates by columns."""
 
     order: NDArray[np.int32]  # (n,) row number at each position, for all rows or the selected ones
-    starts: NDArray[np.int64]  # (leaves + 1,)
+    starts: Indices  # (leaves + 1,)
     columns: Floats  # (n·d,) leaf l from starts[l]·d on, one coordinate after the other
     low: Floats  # (leaves, d) boxes
     high: Floats
@@ -73,7 +73,7 @@ def build_leaves(
     return Leaves(order, starts, columns, low, high, frame, reach * float(np.finfo(dtype).eps) / 2)
 
 
-def leaf_order(points: Floats, frame: Frame, length: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+def leaf_order(points: Floats, frame: Frame, length: int) -> tuple[NDArray[np.int32], Indices]:
     """Sort rows into boxes of at most ``length`` points. Return their order and the start of each box in it, with the end of the
     last."""
     order = np.arange(len(points), dtype=np.int32)
@@ -110,7 +110,7 @@ def _keys(points: Floats, rows: NDArray[np.int32] | None, frame: Frame, dtype: t
     return keys
 
 
-def _cut(keys: Floats, order: NDArray[np.int32], length: int) -> NDArray[np.int64]:
+def _cut(keys: Floats, order: NDArray[np.int32], length: int) -> Indices:
     """Permute keys and order in place; return the start of each leaf."""
     n = len(order)
     parts = [(0, n)]
@@ -125,7 +125,7 @@ def _cut(keys: Floats, order: NDArray[np.int32], length: int) -> NDArray[np.int6
         parts.sort()
         if max(b - a for a, b in parts) <= length:
             break
-    starts: list[NDArray[np.int64]] = [np.empty(0, np.int64)] * len(parts)
+    starts: list[Indices] = [np.empty(0, np.int64)] * len(parts)
 
     def finish(k: int) -> None:
         starts[k] = _cut_fully(keys, order, parts[k][0], parts[k][1], length)

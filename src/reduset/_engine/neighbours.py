@@ -24,7 +24,7 @@ from reduset._engine.leaves import Leaves, build_leaves
 from reduset._engine.passes import BlockRows
 from reduset._engine.profile import MAX_REGISTER_COLUMNS, Frame
 from reduset._engine.threads import blocks, row_blocks, run_all
-from reduset._types import Floats
+from reduset._types import Array, Floats
 
 BLAS_FROM = 40
 BLAS_ROWS = 512
@@ -43,7 +43,7 @@ class LeafCover:
     scale: float  # factor from distances in the leaves' frame to those in the kernel's
 
 
-Use = Callable[[int, Any, NDArray[np.int32], NDArray[np.float64]], None]
+Use = Callable[[int, Any, NDArray[np.int32], Array], None]
 
 
 def nearest_by_block(
@@ -88,7 +88,7 @@ def nearest_by_block(
     run_all([partial(_leaf_task, points, A, scaled, frame, metric, leaves, use, k, a, b) for k, (a, b) in parts])
 
 
-def _nearest_of_block(atoms: Floats, frame: Frame, metric: int, rows: Floats) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+def _nearest_of_block(atoms: Floats, frame: Frame, metric: int, rows: Floats) -> tuple[NDArray[np.int32], Array]:
     return nearest(rows, atoms, frame, metric)
 
 
@@ -108,7 +108,7 @@ def _on_gpu(points: Floats, atoms: Floats, frame: Frame, metric: int, use: Use, 
 
 def nearest(
     points: Floats, atoms: Floats, frame: Frame, metric: int = SQUARED, leaves: Leaves | None = None
-) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+) -> tuple[NDArray[np.int32], Array]:
     """For each point the index of its nearest atom and the distance, as in `nearest_by_block`."""
     index = np.empty(len(points), np.int32)
     distance = np.empty(len(points))

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from reduset._engine.compiled import compiled
 from reduset._engine.cuda.arrays import on_device
@@ -30,7 +29,7 @@ from reduset._engine.distances import (
     to_exponents,
 )
 from reduset._engine.threads import row_blocks
-from reduset._types import Floats
+from reduset._types import Array, Floats
 
 SINGLE_REACH = 128.0  # largest float32 coordinate times the steepness of the profile that gives an accuracy of 1e-5
 # largest |z|² · slope before |z|² + |q|² − 2 z·q cancels too many digits
@@ -68,31 +67,31 @@ class Profile:
     metric: int = SQUARED
     family: int = LINEAR
     exponent: float = 1.0
-    table: NDArray[np.float64] = field(default_factory=lambda: _NO_TABLE)  # exponent and its slope at each knot
+    table: Array = field(default_factory=lambda: _NO_TABLE)  # exponent and its slope at each knot
     step: float = 1.0
 
     def __reduce__(self) -> Any:
         return Profile._restored, (self.metric, self.family, self.exponent, self.table, self.step)
 
     @classmethod
-    def _restored(cls, metric: int, family: int, exponent: float, table: NDArray[np.float64], step: float) -> Profile:
+    def _restored(cls, metric: int, family: int, exponent: float, table: Array, step: float) -> Profile:
         table.setflags(write=False)  # see `_NO_TABLE`
         return cls(metric, family, exponent, table, step)
 
     @property
-    def arguments(self) -> tuple[int, int, float, NDArray[np.float64], float]:
+    def arguments(self) -> tuple[int, int, float, Array, float]:
         """The arguments of GPU kernels: numbers of the metric and the family, and the parameters."""
         return self.metric, self.family, self.exponent, self.table, self.step
 
-    def exponent_arguments(self, dtype: type) -> tuple[int, float, NDArray[np.float64], float]:
+    def exponent_arguments(self, dtype: type) -> tuple[int, float, Array, float]:
         """The arguments of loops that convert distances of this type to exponents: an address and the parameters."""
         return exponents_at(self.family, dtype), self.exponent, self.table, self.step
 
-    def value_arguments(self, dtype: type) -> tuple[int, int, float, NDArray[np.float64], float]:
+    def value_arguments(self, dtype: type) -> tuple[int, int, float, Array, float]:
         """The arguments of loops for kernel values: the address for distances, then those for exponents."""
         return distances_at(self.metric, dtype), *self.exponent_arguments(dtype)
 
-    def slope_arguments(self, dtype: type) -> tuple[int, int, int, int, float, NDArray[np.float64], float]:
+    def slope_arguments(self, dtype: type) -> tuple[int, int, int, int, float, Array, float]:
         """The arguments of loops for gradients: the metric, the address for pulls, then those for values."""
         return self.metric, pulls_at(self.family, dtype), *self.value_arguments(dtype)
 
@@ -118,7 +117,7 @@ class Profile:
         """Whether the loops have a float32 version of this profile."""
         return self.family != TABLE and self.metric != SOFT_CITYBLOCK
 
-    def to_exponents(self, distances: NDArray[np.float64]) -> None:
+    def to_exponents(self, distances: Array) -> None:
         """Convert distances (t,) to exponents, in place, on any device."""
         if on_device(distances):
             from reduset._engine.cuda.chunks import to_exponents as on_gpu
@@ -132,10 +131,10 @@ class Profile:
 class Frame:
     """The linear map into the loops' coordinates: z = (x − centre) @ matrix, or times a number, or one number per column."""
 
-    centre: NDArray[np.float64]  # (d,)
-    matrix: float | NDArray[np.float64]  # scalar, (d,) or (d, d)
+    centre: Array  # (d,)
+    matrix: float | Array  # scalar, (d,) or (d, d)
 
-    def apply(self, points: Floats) -> NDArray[np.float64]:
+    def apply(self, points: Floats) -> Array:
         """(n, d) points in the loops' coordinates, on their device. Differences are taken before any rounding."""
         if on_device(points) and hasattr(points, "get"):  # a CuPy array; `DevicePoints` are not copied to main memory
             from reduset._engine.cuda.chunks import frame_coordinates
@@ -160,7 +159,7 @@ class Frame:
         return Frame(self.centre, self.matrix * unit), 1.0 / unit
 
     @staticmethod
-    def around(points: Floats, matrix: float | NDArray[np.float64]) -> Frame:
+    def around(points: Floats, matrix: float | Array) -> Frame:
         """A frame centred in the middle of the box of a sample of the points, which keeps the coordinates small.
 
         If that box is so wide that distant rows would cost the others precision, the centre is the median.
@@ -179,7 +178,7 @@ def _to_exponents(exponents, exponent, table, step, t):
     to_exponents(exponents, exponent, table, step, t, len(t))
 
 
-def _reach(low: Floats, high: Floats, matrix: float | NDArray[np.float64]) -> float:
+def _reach(low: Floats, high: Floats, matrix: float | Array) -> float:
     """The largest distance of a box's corners from its middle in any of the coordinates."""
     half = high * np.float64(0.5) - low * np.float64(0.5)
     return float((half * np.abs(matrix) if np.ndim(matrix) < 2 else half @ np.abs(matrix)).max())

@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 
 from reduset._engine.passes import BlockRows
 from reduset._engine.threads import row_blocks, run_all
-from reduset._types import Array, Floats
+from reduset._types import Array, Floats, Indices
 
 MIN_RATIO = 50  # ratio of rows to drawn rows from which they are drawn one by one
 
 
-def rows_by_weight(weights: Array, uniforms: Array) -> NDArray[np.int64]:
+def rows_by_weight(weights: Array, uniforms: Array) -> Indices:
     """A row for each uniform number in [0, 1), with replacement and with probabilities proportional to the weights."""
     ends = np.cumsum(weights)
     return np.minimum(np.searchsorted(ends, uniforms * ends[-1], side="right"), len(ends) - 1)
@@ -62,12 +62,12 @@ def _equal_none(others: Floats, points: Floats) -> NDArray[np.bool_]:
     return differs
 
 
-def _comparable(points: Floats) -> NDArray[np.float64]:
+def _comparable(points: Floats) -> Array:
     """Coordinates with equal bits for equal values: adding 0 turns −0 into 0."""
     return np.add(points, 0.0, dtype=np.float64, order="C")
 
 
-def _hashes(points: NDArray[np.float64], multipliers: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def _hashes(points: Array, multipliers: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """(n,) hashes of (n, d). The low bits of integers are all 0, so that the high bits are mixed in first."""
     bits = points.view(np.uint64)
     bits = bits ^ (bits >> np.uint64(32))

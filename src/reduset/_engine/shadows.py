@@ -27,14 +27,14 @@ from reduset._engine.leaves import box_distance, build_leaves, copy_point
 from reduset._engine.profile import Frame
 from reduset._engine.sums import BLAS_FROM
 from reduset._engine.threads import blocks, run_all, single_threaded_blas
-from reduset._types import Floats
+from reduset._types import Array, Floats, Indices
 
 ROWS_A_CALL = 1 << 12
 
 
 def shadow_centres(
     points: Floats, frame: Frame, radius: float, metric: int, report: Callable[[int, int], None] | None = None
-) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+) -> tuple[Indices, NDArray[np.int32]]:
     """The rows of the centres in order, and for every row the number of its covering centre.
 
     A point is covered at a distance below ``radius`` in the frame's coordinates.
@@ -105,7 +105,7 @@ MAX_OPEN = 0.25  # largest rounding error of products, relative to the squared r
 
 def shadows_by_products(
     points: Floats, frame: Frame, reach: float, report: Callable[[int, int], None] | None
-) -> tuple[NDArray[np.int64], NDArray[np.int32]] | None:
+) -> tuple[Indices, NDArray[np.int32]] | None:
     """The rows of the centres and the assignment of each row; None if products cancel too much. ``reach`` is a squared radius."""
     rows = _Rows.of(points, frame, reach)
     if rows is None:
@@ -143,10 +143,10 @@ class _Rows:
     """Rows minus their mean in the precision of the products, half their squared lengths, and rounding errors of squared
     distances."""
 
-    exact: tuple[Floats, NDArray[np.float64], float]  # points, centre, scale: for coordinates in double precision, one by one
+    exact: tuple[Floats, Array, float]  # points, centre, scale: for coordinates in double precision, one by one
     values: Floats  # (n, k) without constant columns
-    halves: NDArray[np.float64]
-    slack: NDArray[np.float64]
+    halves: Array
+    slack: Array
     reach: float
 
     @staticmethod
@@ -168,7 +168,7 @@ class _Rows:
                 return _Rows((points, frame.centre, scale), values, squares / 2, slack, reach)
         return None
 
-    def cover(self, a: int, b: int, centre_rows: NDArray[np.int64], centres: Floats, assignments: NDArray[np.int32]) -> None:
+    def cover(self, a: int, b: int, centre_rows: Indices, centres: Floats, assignments: NDArray[np.int32]) -> None:
         """Assign the rows a to b to the first of the centres that covers them."""
         uncovered = np.arange(a, b)
         for c, e in blocks(len(centres), CENTRES_PER_PRODUCT):

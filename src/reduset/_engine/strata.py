@@ -20,7 +20,7 @@ from reduset._engine.compiled import compiled, inner
 from reduset._engine.passes import map_rows
 from reduset._engine.profile import Frame
 from reduset._engine.threads import row_blocks, run_all
-from reduset._types import Array, Floats
+from reduset._types import Array, Floats, Indices
 
 DIRECTION_ROWS = 512  # rows of a part that determine its direction
 ITERATIONS = 8
@@ -28,9 +28,7 @@ MIN_PROPORTION = 0.25  # least proportion of a part's strata on each side
 MIN_PARTS = 64  # number of parts from which one task finishes each part
 
 
-def equal_mass_strata(
-    points: Floats, weights: Array, size: int, frame: Frame, finer: int = 1
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def equal_mass_strata(points: Floats, weights: Array, size: int, frame: Frame, finer: int = 1) -> tuple[Indices, Indices]:
     """The rows in the order of their strata (n,), and the start of each stratum in it, with the end of the last (size + 1,).
 
     Parameters

@@ -16,7 +16,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from reduset._engine.device import uses_gpu
 from reduset._engine.distances import SQUARED, pulls_at
@@ -42,7 +41,7 @@ from reduset._engine.tiles import (
     value_rows,
     value_tiles,
 )
-from reduset._types import Floats, Precision
+from reduset._types import Array, Floats, Precision
 
 QUERIES_BLOCK = 1 << 12
 QUERIES_TASK = 1 << 9
@@ -64,7 +63,7 @@ class _Queries:
     longest: float  # squared length
 
     @staticmethod
-    def of(Q: NDArray[np.float64], dtypes: tuple[type, ...]) -> _Queries:
+    def of(Q: Array, dtypes: tuple[type, ...]) -> _Queries:
         largest = float(np.abs(Q).max())
         if largest > SINGLE_REACH and np.float64 in dtypes:
             dtypes = (np.float64,)  # every block would choose float64, and float32 might overflow
@@ -129,7 +128,7 @@ def _sums(
     width: int,
     chosen: type | None = np.float64,
     unit: float = 1.0,
-) -> NDArray[np.float64]:
+) -> Array:
     """Sums of one kind over all points, (q, width), for weights in units of ``unit``. If ``chosen`` is None, each block chooses
     its precision."""
     merged = np.empty((len(queries), width))
@@ -151,7 +150,7 @@ def _sums(
     return merged
 
 
-def _merge_logs(part: NDArray[np.float64]) -> NDArray[np.float64]:
+def _merge_logs(part: Array) -> Array:
     least = part[:, :, 0].min(axis=0)
     total = (part[:, :, 1] * np.exp(np.where(np.isinf(least), 0.0, least) - part[:, :, 0])).sum(axis=0)
     return np.stack([least, total], axis=1)
@@ -165,7 +164,7 @@ def _fits_gpu(points: Floats, profile: Profile) -> bool:
 @over_blocks(add)
 def kernel_sums(
     points: Floats, weights: Floats, queries: Floats, frame: Frame, profile: Profile, precision: Precision = "double"
-) -> NDArray[np.float64]:
+) -> Array:
     """Σᵢ wᵢ φ(xᵢ, q) for each query, φ(0) = 1.
 
     Parameters
@@ -194,7 +193,7 @@ def kernel_sums(
 @over_blocks(add)
 def gradient_sums(
     points: Floats, weights: Floats, queries: Floats, frame: Frame, profile: Profile, precision: Precision = "double"
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+) -> tuple[Array, Array]:
     """Σᵢ wᵢ φ(xᵢ, q), (m,), and Σᵢ wᵢ ∇φ(xᵢ, q) in the frame's coordinates, (m, d), in one pass."""
     if uses_gpu(points, queries, points.shape[1] <= MAX_REGISTER_COLUMNS):
         from reduset._engine.cuda import sums as on_gpu
@@ -208,7 +207,7 @@ def gradient_sums(
 
 def log_sums(
     points: Floats, weights: Floats, queries: Floats, frame: Frame, profile: Profile, precision: Precision = "double"
-) -> NDArray[np.float64]:
+) -> Array:
     """log Σᵢ wᵢ φ(xᵢ, q), finite at any distance of the query; −∞ if the sum is 0, NaN if it is negative.
 
     ``precision`` "auto" uses single where it is accurate to 1e-5 and faster, and double otherwise, for example in a tail.
@@ -223,7 +222,7 @@ def log_sums(
 @over_blocks(np.logaddexp)
 def _log_sums(
     points: Floats, weights: Floats, queries: Floats, frame: Frame, profile: Profile, precision: Precision = "double"
-) -> NDArray[np.float64]:
+) -> Array:
     if uses_gpu(points, queries, _fits_gpu(points, profile)):
         from reduset._engine.cuda import sums as on_gpu
 
@@ -248,7 +247,7 @@ def _log_sums(
         return np.log(total) - least
 
 
-def gram(points: Floats, others: Floats, frame: Frame, profile: Profile) -> NDArray[np.float64]:
+def gram(points: Floats, others: Floats, frame: Frame, profile: Profile) -> Array:
     """The matrix φ(xᵢ, yⱼ), (n, m), in float64. It is for atoms, not for the data."""
     if uses_gpu(points, others, points.shape[1] <= MAX_REGISTER_COLUMNS):
         from reduset._engine.cuda import sums as on_gpu
@@ -264,11 +263,11 @@ def gram(points: Floats, others: Floats, frame: Frame, profile: Profile) -> NDAr
     return out
 
 
-def gram_by_rows(points: Floats, frame: Frame, profile: Profile) -> Callable[[int], NDArray[np.float64]]:
+def gram_by_rows(points: Floats, frame: Frame, profile: Profile) -> Callable[[int], Array]:
     """A function that returns row k of φ(xᵢ, xⱼ). The points are transposed once."""
     Z = np.ascontiguousarray(frame.apply(points).T)
 
-    def row(k: int) -> NDArray[np.float64]:
+    def row(k: int) -> Array:
         out = np.empty((1, Z.shape[1]))
         gram_rows(np.ascontiguousarray(Z[:, k])[None], Z, *profile.value_arguments(np.float64), out)
         return out[0]

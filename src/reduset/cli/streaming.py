@@ -153,10 +153,7 @@ class Checkpoint:
 
         compressor = StreamCompressor.resume(self.path)
         about = compressor.about_
-        check_same_run(self.path, about, COMMAND, self._settings)
-        counts = [about.get(name) for name in ("rows", "dropped")]
-        if not all(type(count) is int and 0 <= count < 2**63 for count in counts):
-            raise ValueError(f"{self.path} lacks the number of rows of its run; remove it to start again")
+        check_same_run(self.path, about, COMMAND, self._settings, "rows", "dropped")
         self.rows = self.resumed = about["rows"]
         return compressor, about["dropped"]
 
@@ -189,12 +186,12 @@ def as_options(settings: dict[str, Any]) -> dict[str, Any]:
     return {o.option_of(name): value for name, value in settings.items()}
 
 
-def check_same_run(path: Path, about: Any, command: str, settings: dict[str, Any]) -> None:
-    """Raise an error for a checkpoint of another command, or of other options or files."""
+def check_same_run(path: Path, about: Any, command: str, settings: dict[str, Any], *counts: str) -> None:
+    """Raise an error for a checkpoint of another command, without these numbers of rows, or of other options or files."""
     if not isinstance(about, dict) or about.get("command") != command:
         raise ValueError(f"{path} is not a checkpoint of `{command}`; give --checkpoint another name")
-    if not isinstance(about.get("asked"), dict):
-        raise ValueError(f"{path} lacks the options of its run; remove it to start again")
+    if not isinstance(about.get("asked"), dict) or not all(_is_count(about.get(name)) for name in counts):
+        raise ValueError(f"{path} lacks the options or the number of rows of its run; remove it to start again")
     differences = list(_differences(about["asked"], settings))
     if differences:
         more = f"; and {len(differences) - 3} more" if len(differences) > 3 else ""
@@ -202,6 +199,10 @@ def check_same_run(path: Path, about: Any, command: str, settings: dict[str, Any
             f"{path} is the checkpoint of another run: {'; '.join(differences[:3])}{more}. Use the same options and files to "
             "resume, or remove it to start again"
         )
+
+
+def _is_count(number: Any) -> bool:
+    return type(number) is int and 0 <= number < 2**63
 
 
 def _differences(before: dict[str, Any], now: dict[str, Any]) -> Iterator[str]:

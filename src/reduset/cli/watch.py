@@ -204,12 +204,12 @@ class Watch:
         from reduset.report import Alarm, WatchedFile
 
         about = self.monitor.about_
-        check_same_run(path, about, COMMAND, _settings(self._request))
+        check_same_run(path, about, COMMAND, _settings(self._request), "before")
         try:
             self._identities = {str(identity[0]): list(identity) for identity in about["files"]}
             self.seen = [WatchedFile(**file) for file in about["seen"]]
             self.alarms = [Alarm(int(alarm["row"]), alarm["since"] and tuple(alarm["since"])) for alarm in about["alarms"]]
-            self._before = int(about["before"])
+            self._before = about["before"]
         except (KeyError, TypeError, ValueError, IndexError) as error:
             raise ValueError(f"{path} lacks the files of its run; remove it to start again") from error
         for identity in identities(names):
