@@ -10,6 +10,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
+import dask.array as da
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -127,6 +128,8 @@ def test_wrong_arguments_raise(executor):
         partitions([PARTS[0], np.where(np.arange(1500)[:, None] == 3, np.nan, PARTS[1])], executor)
     with pytest.raises(ValueError, match="all partitions are empty"):
         partitions([X[:0]], executor)
+    with pytest.raises(TypeError, match="partitions of another library"):
+        partitions(da.from_array(X), executor)
 
 
 def test_a_pass_that_is_stopped_begins_no_further_tasks(monkeypatch):
@@ -202,6 +205,17 @@ def test_references_datasets_and_files_are_the_same_rows(ray, folder):
     assert_equal(small(references, sample_weight=parts), small(partitions(PARTS, "dask"), sample_weight=weights))
     with pytest.raises(ValueError, match="partition 1 must be finite"):
         small([references[0], ray.put(np.full((9, 3), np.nan))])
+
+
+@pytest.mark.slow
+def test_an_error_in_a_task_is_that_of_the_function(ray, tmp_path):
+    for k, part in enumerate(PARTS):
+        pd.DataFrame(part, columns=COLUMNS).to_parquet(tmp_path / f"{k}.parquet")
+    rows = partitions(tmp_path, "ray")
+    pd.DataFrame(PARTS[2][1:], columns=COLUMNS).to_parquet(tmp_path / "2.parquet")
+    with pytest.raises(FileError, match=r"2\.parquet.*1,499 rows, and had 1,500") as caught:
+        small(rows)
+    assert "Traceback" not in str(caught.value)
 
 
 @pytest.mark.slow
