@@ -340,7 +340,8 @@ class KernelMean(LinearCombination):
         """sums(Q) · factor + term. Rows in blocks are evaluated where they are, sparse rows converted block by block."""
         evaluate = partial(_evaluated, sums, factor, term)
         if in_blocks(Q) and not in_blocks(self.atoms):
-            return cast(Array, _validate.rows.queries(Q, "Q", self.dimension).map_rows(evaluate))
+            rows: Any = _validate.rows.queries(Q, "Q", self.dimension)
+            return cast(Array, rows.map_rows(evaluate))
         if on_device(Q):
             queries = _validate.rows.queries(Q, "Q", self.dimension)
             with device_of(queries):

@@ -10,6 +10,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
+import dask.array as da
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -127,6 +128,8 @@ def test_wrong_arguments_raise(executor):
         partitions([PARTS[0], np.where(np.arange(1500)[:, None] == 3, np.nan, PARTS[1])], executor)
     with pytest.raises(ValueError, match="all partitions are empty"):
         partitions([X[:0]], executor)
+    with pytest.raises(TypeError, match="partitions of another library"):
+        partitions(da.from_array(X), executor)
 
 
 def test_a_pass_that_is_stopped_begins_no_further_tasks(monkeypatch):
@@ -205,6 +208,17 @@ def test_references_datasets_and_files_are_the_same_rows(ray, folder):
 
 
 @pytest.mark.slow
+def test_an_error_in_a_task_is_that_of_the_function(ray, tmp_path):
+    for k, part in enumerate(PARTS):
+        pd.DataFrame(part, columns=COLUMNS).to_parquet(tmp_path / f"{k}.parquet")
+    rows = partitions(tmp_path, "ray")
+    pd.DataFrame(PARTS[2][1:], columns=COLUMNS).to_parquet(tmp_path / "2.parquet")
+    with pytest.raises(FileError, match=r"2\.parquet.*1,499 rows, and had 1,500") as caught:
+        small(rows)
+    assert "Traceback" not in str(caught.value)
+
+
+@pytest.mark.slow
 def test_blocks_of_a_dataset_keep_their_order(ray):
     import ray.data
 
@@ -247,3 +261,57 @@ def test_a_pass_that_is_stopped_leaves_no_tasks_on_ray(ray, tmp_path):
     begun = len(list(tmp_path.iterdir()))
     time.sleep(0.5)
     assert len(list(tmp_path.iterdir())) == begun < 30
+
+
+# -- uneven partitions, lost workers ----------------------------------------------------------------------------------------
+
+
+UNEVEN = [X[:3000], *(X[:0] for _ in range(3)), X[3000:3010], X[:0], X[3010:4500], X[4500:]]  # half of all rows, and empty ones
+
+
+@pytest.mark.parametrize("engine", ["threads", "dask", pytest.param("ray", marks=pytest.mark.slow)])
+def test_uneven_and_empty_partitions_give_the_results_of_an_array(engine, executor, request):
+    if engine == "ray":
+        request.getfixturevalue("ray")
+    one, other = small(X), small(partitions(UNEVEN, executor if engine == "threads" else engine))
+    np.testing.assert_array_equal(one.indices, other.indices)
+    np.testing.assert_allclose(other.mean.weights, one.mean.weights, rtol=1e-6, atol=1e-9)
+
+
+def test_empty_files_are_empty_partitions(executor, tmp_path):
+    for k, part in enumerate(UNEVEN):
+        pd.DataFrame(part, columns=COLUMNS).to_parquet(tmp_path / f"{k}.parquet")
+    rows = partitions(tmp_path, executor)
+    assert np.diff(rows.starts).tolist() == [len(part) for part in UNEVEN]
+    assert_equal(small(rows), small(partitions(UNEVEN, executor)))
+
+
+class Killing:
+    """An engine whose worker is killed in the tenth task, once."""
+
+    def __init__(self, engine, folder):
+        self._engine, self._folder = engine, folder
+
+    def each(self, function, parts, arguments):
+        return self._engine.each(partial(killing, self._folder, function), parts, arguments)
+
+
+def killing(folder, function, part, *given):
+    (folder / f"{time.monotonic_ns()}").touch()
+    if len(list(folder.iterdir())) >= 10:
+        try:
+            (folder / "killed").touch(exist_ok=False)
+        except FileExistsError:
+            pass
+        else:
+            os.kill(os.getpid(), signal.SIGKILL)
+    return function(part, *given)
+
+
+@pytest.mark.slow
+def test_a_worker_killed_while_it_reads_a_file_changes_no_bit(ray, folder, tmp_path):
+    rows = partitions(folder, "ray", columns=COLUMNS)
+    expected = small(rows)
+    rows._engine = Killing(rows._engine, tmp_path)
+    assert_equal(small(rows), expected)
+    assert (tmp_path / "killed").exists()

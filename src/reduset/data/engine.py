@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -93,17 +94,17 @@ class FutureEngine(Engine):
                 self._cancel(task)
 
 
+@dataclass(frozen=True)
 class ExecutorEngine(FutureEngine):
-    """Tasks in the threads or processes of a `concurrent.futures.Executor`."""
+    """Tasks in the threads or processes of a `concurrent.futures.Executor`. Engines with the same executor are equal."""
 
-    def __init__(self, executor: Executor) -> None:
-        self._executor = executor
+    executor: Executor
 
     def connected(self, address: str | None) -> AbstractContextManager[Any]:
         return nullcontext()
 
     def _submitter(self, function: Callable[..., Any]) -> Callable[[Any, tuple[Any, ...]], Any]:
-        return lambda part, given: self._executor.submit(in_one_thread, function, part, given)
+        return lambda part, given: self.executor.submit(in_one_thread, function, part, given)
 
     def _result(self, task: Any) -> Any:
         return task.result()
@@ -112,7 +113,7 @@ class ExecutorEngine(FutureEngine):
         task.cancel()
 
     def _workers(self) -> int:
-        return int(getattr(self._executor, "_max_workers", 0))
+        return int(getattr(self.executor, "_max_workers", 0))
 
 
 def in_one_thread(function: Callable[..., Any], part: Any, given: tuple[Any, ...]) -> Any:

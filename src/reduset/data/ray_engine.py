@@ -54,7 +54,12 @@ class RayEngine(FutureEngine):
         return lambda part, given: task.remote(shared, part, given)
 
     def _result(self, task: Any) -> Any:
-        return ray.get(task)
+        try:
+            return ray.get(task)
+        except ray.exceptions.RayTaskError as error:  # its message is the traceback of the worker
+            if isinstance(error.cause, Exception):
+                raise error.cause from error
+            raise
 
     def _cancel(self, task: Any) -> None:
         ray.cancel(task)

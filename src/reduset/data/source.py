@@ -76,6 +76,8 @@ def partitions(data: Any, engine: Any, *, weight_column: str | None = None, **re
     6000
     """
     chosen = ExecutorEngine(engine) if isinstance(engine, Executor) else engine_named(one_of(engine, "engine", ENGINES))
+    if _engine_of(data) not in (None, chosen):
+        raise TypeError(f"the data are partitions of another library, got engine={engine!r}; pass them without partitions()")
     if has_paths(data):
         data = open_files(data, **{"transform": "auto"} | reading, weight_column=weight_column)
     if isinstance(data, TableFiles):

@@ -16,8 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from reduset.io.guard import need
+from reduset.io.guard import head_of, need
 from reduset.io.reader import FLAG, NUMBER, ROWS, SINGLE, TEXT, Block, CodedLabels, FileReader, Format, Numbers, ReadOptions, encode
+from reduset.io.remote import stream_of, url_of
 from reduset.io.table import FileError, refusing
 
 PYARROW = ("pyarrow", "tables")  # and its extra
@@ -32,6 +33,8 @@ def pyarrow(part: str = "") -> Any:
 def opened(path: str, mapped: bool = False) -> Any:
     """A file for pyarrow, optionally mapped into memory. The path is passed as bytes, since it may not be UTF-8."""
     arrow = pyarrow()
+    if url_of(path):
+        return arrow.PythonFile(stream_of(path), mode="r")
     return (arrow.memory_map if mapped else arrow.OSFile)(path if os.name == "nt" else os.fsencode(path))
 
 
@@ -189,8 +192,7 @@ class FeatherReader(ArrowReader):
     """An Arrow file (Feather is the same with another suffix) or stream."""
 
     def __init__(self, path: str, _: ReadOptions) -> None:
-        with open(path, "rb") as stream:
-            self._is_stream = not stream.read(6).startswith(b"ARROW1")
+        self._is_stream = not head_of(path).startswith(b"ARROW1")
         with self._open(path, None) as reader:
             rows = None if self._is_stream or not hasattr(reader, "count_rows") else reader.count_rows()
             super().__init__(path, reader.schema, rows)
@@ -309,6 +311,7 @@ FORMATS = (
         ParquetReader,
         magic=(b"PAR1",),
         needs=PYARROW,
+        remote=True,
         nested=True,
         write=_write_parquet,
         written=(".parquet",),
@@ -319,9 +322,10 @@ FORMATS = (
         FeatherReader,
         magic=(b"ARROW1", b"\xff\xff\xff\xff"),
         needs=PYARROW,
+        remote=True,
         write=_write_feather,
         written=(".feather", ".arrow"),
     ),
     # three letters may also begin a name, so they do not identify the format
-    Format("ORC", (".orc",), OrcReader, magic=(b"ORC",), sure=False, needs=PYARROW, nested=True),
+    Format("ORC", (".orc",), OrcReader, magic=(b"ORC",), sure=False, needs=PYARROW, remote=True, nested=True),
 )

@@ -15,6 +15,7 @@ from typing import Any
 
 from reduset._archive import write_whole
 from reduset._engine import physical_memory
+from reduset.io.remote import stream_of, url_of
 from reduset.io.table import FileError, nearest, one_line
 
 LARGE_MEMBER = 1 << 31  # bytes
@@ -66,10 +67,10 @@ def check_bomb(path: str, packed: int, unpacked: int, member: str) -> None:
 
 
 def path_text(path: Any) -> str:
-    """A path as text."""
+    """A path or URL as text."""
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"a file must be named by a path, got {path!r}; use as_table for frames")
-    return os.fsdecode(path)
+    return url_of(os.fsdecode(path)) or os.fsdecode(path)
 
 
 def suffix_of(path: str) -> tuple[str, bool]:
@@ -86,8 +87,10 @@ def head_of(path: str, count: int = 512) -> bytes:
     if os.path.exists(path) and not os.path.isfile(path):
         raise FileError(f"{path}: is no regular file; write its content to one first")
     try:
-        with open(path, "rb") as stream:
-            head = stream.read(count)
+        with stream_of(path) if url_of(path) else open(path, "rb") as stream:
+            head = bytes(stream.read(count))
+    except FileError:
+        raise
     except FileNotFoundError as error:
         raise FileError(f"{path}: no such file{_similar_file(path)}") from error
     except PermissionError as error:

@@ -195,6 +195,7 @@ class Format:
     gzipped: bool = False  # whether gzip-compressed files are read and written too
     nested: bool = False  # whether folders of such files are searched recursively
     write: Callable[[Any, Any], None] | None = None  # writes an Arrow table to a stream
+    remote: bool = False  # whether files are read from object stores
     written: tuple[str, ...] = ()  # suffixes offered for writing
 
 

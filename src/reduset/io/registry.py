@@ -10,12 +10,14 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 from functools import cache
+from glob import glob
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from reduset.io.guard import head_of, need, path_text, suffix_of
 from reduset.io.reader import FileReader, Format, ReadOptions
+from reduset.io.remote import files_at, url_of
 from reduset.io.table import FileError, one_line, refusing
 
 # Modules with readers, each with its FORMATS, in the order in which messages list them.
@@ -90,6 +92,9 @@ def open_file(path: str, options: ReadOptions) -> FileReader:
     if options.key is not None and not known.keyed:
         keyed = usual_suffixes(other for other in formats() if other.keyed)
         raise FileError(f"{path}: key={options.key!r} is for files of several arrays ({keyed}); leave it out")
+    if url_of(path) and not known.remote:
+        some = usual_suffixes(other for other in formats() if other.remote)
+        raise FileError(f"{path}: {known.title} is read from local files; copy it, or save it as one of {some}")
     need(f"{path}: reading {known.title}", *known.needs)
     with refusing(path, known.title):
         source = known.open(path, options)
@@ -98,7 +103,7 @@ def open_file(path: str, options: ReadOptions) -> FileReader:
 
 
 def files_of(paths: Any) -> list[str]:
-    """The names of all files of one path or several. A folder means the files of data in it.
+    """The names of all files of one path or several. A folder means the files of data in it, a pattern with * all files it fits.
 
     These have the suffix of a format, all of one format, and are in natural order (part-2 before part-10). Names that begin with a
     dot or an underscore are skipped: hidden files, _SUCCESS, _metadata. Folders of Parquet or ORC, and those without files of data,
@@ -107,7 +112,23 @@ def files_of(paths: Any) -> list[str]:
     given = [path_text(path) for path in ([paths] if not isinstance(paths, Sequence) or isinstance(paths, str) else paths)]
     if not given:
         raise FileError("no files were named")
-    return [name for path in given for name in (_files_in(path) if os.path.isdir(path) else [path])]
+    return [name for path in given for name in _files_of(path)]
+
+
+def _files_of(path: str) -> list[str]:
+    """The files of one path, URL or pattern."""
+    if url_of(path):
+        names = files_at(path)
+        if names == [path]:
+            return names
+    elif os.path.isdir(path):
+        return _files_in(path)
+    elif "*" in path and not os.path.exists(path):
+        names = glob(path, recursive=True)
+    else:
+        return [path]
+    known = {name: known for name in sorted(names, key=counted_order) if (known := format_by_suffix(name)) is not None}
+    return _of_one_format(path, known)
 
 
 def _files_in(folder: str) -> list[str]:
@@ -117,6 +138,10 @@ def _files_in(folder: str) -> list[str]:
             inner, deeper = _entries(folders.pop(0))
             files |= inner
             folders = deeper + folders
+    return _of_one_format(folder, files)
+
+
+def _of_one_format(folder: str, files: dict[str, Format]) -> list[str]:
     if not files:
         raise FileError(f"{folder}: is a folder without files of data ({usual_suffixes()} and so on); name some")
     by_format: dict[str, str] = {}
