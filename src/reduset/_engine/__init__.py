@@ -59,7 +59,8 @@ when the compiler runs.
 
 **On a GPU.** Most of the first table runs there if points or queries are on a GPU, or if `set_device` sends them (`get_device`).
 `on_device` tests for such arrays. Rows are `DevicePoints`; `rows_of` and `column_of` select from them. `rows_in_place` prepares
-rows for a traversal: `HostRows`, `DeviceRows`, or `FetchedRows` for rows outside of main memory; `defining` converts them to the
+rows for a traversal: `HostRows`, `DeviceRows`, or `FetchedRows` for rows outside of main memory; `sent_rows` prepares rows in main
+memory for a GPU, as `SentRows` if they do not fit there; `uses_gpu` tests whether to send them. `defining` converts rows to the
 coordinates that define distances. `as_cupy` converts an array to CuPy, `to_device_of` moves small arrays, `take_on_device` takes
 entries by an index, `array_module` returns the library and `device_of` the device. `as_given` returns results in the caller's
 library, `to_numpy` in NumPy. `require_cpu` raises an error where only the processor is supported.
@@ -95,7 +96,8 @@ if TYPE_CHECKING:
     from reduset._engine.cuda.chunks import to_device_of
     from reduset._engine.cuda.device_rows import DeviceRows
     from reduset._engine.cuda.points import DevicePoints, column_of, device_of, rows_of, take_on_device
-    from reduset._engine.device import get_device, set_device
+    from reduset._engine.cuda.sent_rows import SentRows, sent_rows
+    from reduset._engine.device import get_device, set_device, uses_gpu
     from reduset._engine.distances import CITYBLOCK, LOGARITHM, ROOT, SOFT_CITYBLOCK, SQUARED, TABLE
     from reduset._engine.exchanging import ColumnGoals, exchange
     from reduset._engine.factor import Pursuit, cholesky_dropping, order_by_energy, pivot_floor
@@ -144,7 +146,7 @@ __all__ += ["assigned_distances", "columnwise_gram", "equal_mass_strata", "excha
 __all__ += ["Components", "component_logs", "component_sums", "from_whitened", "whitened_gradients"]
 __all__ += ["DeviceRows", "FetchedRows", "HostRows", "LazyCover", "NearRows", "WindowSums", "defining", "valley_depths"]
 __all__ += ["DevicePoints", "as_cupy", "as_given", "on_device", "require_cpu", "to_device_of"]
-__all__ += ["get_device", "set_device"]
+__all__ += ["SentRows", "get_device", "sent_rows", "set_device", "uses_gpu"]
 __all__ += ["BlockRows", "add", "each_column", "held_rows", "in_blocks", "in_memory", "map_rows", "over_blocks"]
 __all__ += ["CITYBLOCK", "LOGARITHM", "ROOT", "SOFT_CITYBLOCK", "SQUARED", "TABLE", "Frame", "Profile"]
 __all__ += ["ColumnGoals", "LeafCover", "Leaves", "Moments", "UseGram"]
@@ -189,7 +191,8 @@ _HOMES = {
     "cuda.chunks": "to_device_of",
     "cuda.device_rows": "DeviceRows",
     "cuda.points": "DevicePoints column_of device_of rows_of take_on_device",
-    "device": "get_device set_device",
+    "cuda.sent_rows": "SentRows sent_rows",
+    "device": "get_device set_device uses_gpu",
     "distances": "CITYBLOCK LOGARITHM ROOT SOFT_CITYBLOCK SQUARED TABLE",
     "exchanging": "ColumnGoals exchange",
     "factor": "Pursuit cholesky_dropping order_by_energy pivot_floor",

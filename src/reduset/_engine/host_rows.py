@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from functools import partial
@@ -62,6 +63,14 @@ class HostRows:
     def take(self, rows: Any) -> NDArray[Any]:
         return np.asarray(self.values[rows])
 
+    def among(self, rows: Indices) -> HostRows:
+        """A copy of some rows."""
+        return HostRows(self.take(rows))
+
+    def parts(self, length: int) -> Iterator[tuple[int, int, NDArray[Any]]]:
+        """All rows, some at a time, with the numbers of the first and after the last."""
+        return ((a, b, self.take(slice(a, b))) for a, b in blocks(self.count, length))
+
     def update_bounds(self, rows: Any, centres: NDArray[Any], cosine: bool, bounds: NDArray[np.float32]) -> None:
         update_bounds_by_products(self, rows, centres, cosine, bounds)
 
@@ -71,6 +80,16 @@ class HostRows:
         parts = blocks(len(rows), ROWS_TASK)
         run_all([partial(_multiply, rows[a:b], single, out[a:b]) for a, b in parts], blas=True)
         return out
+
+    def best(self, products: Any, squares: Any, cosine: bool, margin: Any) -> tuple[Any, Any, Any]:
+        if cosine:
+            products /= np.sqrt(squares)
+        else:
+            products -= squares / 2
+        nearest = products.argmax(axis=1)
+        close = products >= (np.take_along_axis(products, nearest[:, None], axis=1)[:, 0] - margin)[:, None]
+        rows = np.flatnonzero(close.sum(axis=1) > 1)
+        return nearest, rows, products[rows]
 
     def distances(self, candidates: Array, centres: Array) -> Array:
         out = np.full(candidates.shape[1], np.inf)

@@ -65,6 +65,14 @@ class RowStore(Protocol):
         """(k, c) inner products of rows and centres in single precision."""
         ...
 
+    def best(self, products: Any, squares: Any, cosine: bool, margin: Any) -> tuple[Any, Any, Any]:
+        """(k,) the centre with the largest score for each row of products, rows with another within ``margin``, and their scores.
+
+        The score is the cosine times the length of the row, or the product minus half of ``squares``, the squared length of the
+        centre.
+        """
+        ...
+
     def distances(self, candidates: Any, centres: Any) -> Any:
         """(k,) the least squared distance of (d, k) candidates to (c, d) centres, by the definition."""
         ...
@@ -248,12 +256,7 @@ class LazyCover:
             part = place.take(slice(a, b))
             exact_rows = self.defining(part)
             part = (exact_rows - middle).astype(xp.float32) if is_offset else part
-            inner = place.products(part, centres)
-            if self.cosine:
-                inner /= xp.sqrt(squares)
-            else:
-                inner -= squares / 2
-            nearest = self._nearest(inner, exact_rows, exact, part, squares)
+            nearest = self._nearest(place.products(part, centres), exact_rows, exact, part, squares)
             exact_rows -= exact[nearest]
             assignments[a:b], distance[a:b] = to_numpy(nearest), to_numpy(xp.sqrt(xp.square(exact_rows).sum(axis=1)))
             if report is not None:
@@ -263,14 +266,14 @@ class LazyCover:
     def _nearest(self, inner: Any, exact_rows: Any, exact: Any, rows_in_single: Any, squares: Any) -> Any:
         """(k,) the centre with the largest inner product minus half its square; double precision for close decisions."""
         xp, place = self.place.arrays, self.place
-        nearest, single = inner.argmax(axis=1), rows_in_single.astype(xp.float32, copy=False)
+        single = rows_in_single.astype(xp.float32, copy=False)
         row_squares = xp.einsum("ij,ij->i", single, single)
-        margin = _slack(place) * (2 * xp.sqrt(row_squares) if self.cosine else row_squares + squares.max()) + TINY
-        close = inner >= (xp.take_along_axis(inner, nearest[:, None], axis=1)[:, 0] - margin)[:, None]
-        close_rows = xp.flatnonzero(close.sum(axis=1) > 1)
+        margin = slack_of(place.dimension) * (2 * xp.sqrt(row_squares) if self.cosine else row_squares + squares.max()) + TINY
+        nearest, close_rows, scores = place.best(inner, squares, self.cosine, margin)
         if not len(close_rows):
             return nearest
-        which, centre = xp.nonzero(close[close_rows])
+        best = xp.take_along_axis(scores, nearest[close_rows][:, None], axis=1)
+        which, centre = xp.nonzero(scores >= best - margin[close_rows][:, None])
         distances = xp.empty(len(which))
         for a, b in blocks(len(which), max(1, place.entries // (2 * place.dimension))):
             distances[a:b] = xp.square(exact_rows[close_rows[which[a:b]]] - exact[centre[a:b]]).sum(axis=1)
@@ -292,9 +295,9 @@ def defining(rows: Any, cosine: bool) -> Any:
     return exact
 
 
-def _slack(place: RowStore) -> float:
+def slack_of(dimension: int) -> float:
     """Twice the rounding error of d products and their sum in single precision, relative to |x|² + |c|²."""
-    return (place.dimension + 8) * 4 * UNIT
+    return (dimension + 8) * 4 * UNIT
 
 
 def update_bounds_by_products(place: RowStore, rows: Any, centres: Any, cosine: bool, bounds: Any) -> None:
@@ -302,7 +305,7 @@ def update_bounds_by_products(place: RowStore, rows: Any, centres: Any, cosine: 
     xp = place.arrays
     single = centres.astype(xp.float32)
     squares = xp.einsum("ij,ij->i", single, single)
-    slack = xp.float32(_slack(place))
+    slack = xp.float32(slack_of(place.dimension))
     count = place.count if rows is None else len(rows)
     for a, b in blocks(count, max(1, place.entries // max(len(centres), place.dimension))):
         selected = slice(a, b) if rows is None else rows[a:b]

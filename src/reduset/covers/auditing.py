@@ -14,7 +14,7 @@ import numpy as np
 
 from reduset import _validate
 from reduset._describe import Description, Row
-from reduset._engine import LazyCover, blocks, defining, near_rows, to_numpy
+from reduset._engine import LazyCover, defining, near_rows, to_numpy
 from reduset._progress import Progress
 from reduset._types import Array, Indices, ProgressLike, SeedLike
 from reduset._validate import seeded
@@ -30,7 +30,6 @@ from reduset.covers.rows import (
 )
 
 QUANTILES = (0.5, 0.9, 0.99)
-BLOCK_ENTRIES = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -230,7 +229,7 @@ def _nearest_kept(rows: Any, cosine: bool, kept: Indices, display: Progress) -> 
     assignments[kept] = np.arange(len(kept))
     others = np.flatnonzero(assignments < 0)
     if len(others):
-        centres = LazyCover(type(rows)(rows.take(rows.arrays.asarray(others))), cosine)
+        centres = LazyCover(rows.among(others), cosine)
         centres.add(rows.take(rows.arrays.asarray(kept)))
         assignments[others], _ = centres.assignments(display.stage("nearest"))
     return assignments
@@ -251,8 +250,8 @@ def _radii_of_others(rows: Any, cosine: bool, size: int, generator: np.random.Ge
 def _squares(rows: Any, kept: Indices, assignments: Indices, cosine: bool) -> Array:
     """(n,) squared distances of all rows to their nearest kept rows, in double precision."""
     xp, squares = rows.arrays, np.empty(rows.count)
-    for a, b in blocks(rows.count, max(1, BLOCK_ENTRIES // rows.dimension)):
-        exact = defining(rows.take(slice(a, b)), cosine)
+    for a, b, part in rows.parts(max(1, rows.entries // (4 * rows.dimension))):
+        exact = defining(part, cosine)
         exact -= defining(rows.take(xp.asarray(kept[assignments[a:b]])), cosine)
         squares[a:b] = to_numpy((exact * exact).sum(axis=1))
     return squares

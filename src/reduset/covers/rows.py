@@ -25,7 +25,9 @@ from reduset._engine import (
     in_blocks,
     on_device,
     rows_in_place,
+    sent_rows,
     to_numpy,
+    uses_gpu,
 )
 from reduset.data import has_paths, opened
 from reduset.io import FileError, listed, mapped_array, need
@@ -40,7 +42,7 @@ MAX_ABS, MIN_ABS = 1e15, 1e-15  # limits of the largest absolute value: its squa
 
 
 def open_rows(data: Any, column: str | None = None, cosine: bool = False) -> Any:
-    """Checked rows as a `HostRows`, as `DeviceRows` if they are on a GPU, or as `FetchedRows` if they are in blocks."""
+    """Checked rows as a `HostRows`, as `FetchedRows` if they are in blocks, or as `DeviceRows` on a GPU, where they may be sent."""
     if isinstance(data, HostRows | DeviceRows | FetchedRows):
         return data
     with _naming_file(data):
@@ -58,6 +60,12 @@ def _rows_of(data: Any, column: str | None) -> Any:
     values = opened(_opened(paths[0], column) if len(paths) == 1 else values)
     if in_blocks(values):
         return rows_in_place(require_range(values, "data"))
+    is_table = isinstance(values, np.ndarray) and values.ndim == 2 and values.dtype.kind == "f" and values.size > 0
+    if is_table and uses_gpu(values, values):
+        rows, largest = sent_rows(values)
+        if np.isfinite(largest):
+            _check_range(largest, "data")
+            return rows
     half = isinstance(values, np.ndarray) and values.dtype == np.float16  # `_validate.points` would copy it to double precision
     array = _half_points(values) if half else _validate.points(values, "data")
     return HostRows(require_range(array if array.dtype.kind == "f" else array.astype(np.float64), "data"))
@@ -70,7 +78,7 @@ def held(rows: Any) -> Any:
 
 def joined(rows: Any, more: Any) -> Any:
     """The rows of two stores, one after the other."""
-    one, other = (to_numpy(each.take(slice(0, each.count))) for each in (rows, more))
+    one, other = (to_numpy(each.values if hasattr(each, "values") else each.take(slice(0, each.count))) for each in (rows, more))
     return HostRows(np.concatenate([one, other]))
 
 
@@ -122,11 +130,15 @@ def require_range(array: Any, name: str) -> Any:
         largest = max(-float(array.min()), float(array.max()))
     else:
         largest = max(float(abs(array[a:b]).max()) for a, b in _blocks(array))
+    _check_range(largest, name)
+    return array
+
+
+def _check_range(largest: float, name: str) -> None:
     if largest > MAX_ABS or 0 < largest < MIN_ABS:
         raise ValueError(
             f"the largest absolute value of {name} must be between {MIN_ABS:g} and {MAX_ABS:g}, got {largest:g}; rescale {name}"
         )
-    return array
 
 
 def _opened(path: str, column: str | None) -> NDArray[Any]:
@@ -226,8 +238,8 @@ def _in_parts(rows: Any, function: Callable[[Any], Any]) -> Iterator[tuple[int, 
     if isinstance(rows, FetchedRows):
         yield from ((a, result) for a, _, result in rows.rows.results(function))
         return
-    for a in range(0, rows.count, BLOCK_ROWS):
-        yield a, function(rows.take(slice(a, a + BLOCK_ROWS)))
+    for a, _, part in rows.parts(BLOCK_ROWS):
+        yield a, function(part)
 
 
 def _sum_of(cosine: bool, rows: Any) -> Any:

@@ -10,9 +10,10 @@ import numpy as np
 
 from reduset._engine.cuda.guard import cuda_errors
 from reduset._engine.cuda.kernels import TYPES, kernel, multiprocessors
-from reduset._engine.lazy_cover import UNIT, update_bounds_by_products
+from reduset._engine.lazy_cover import TINY, UNIT, slack_of
+from reduset._engine.threads import blocks
 
-THREADS = 128
+THREADS, WARP = 128, 32
 CENTRES_PER_BLOCK = 64  # centres per block
 MAX_DIRECT_COLUMNS = 64  # largest number of columns in the registers of a thread
 REAL_32F, REAL_16F = 0, 2  # type numbers of cuBLAS
@@ -41,9 +42,17 @@ class DeviceRows:
     def take(self, rows: Any) -> Any:
         return self.values[rows]
 
+    def among(self, rows: Any) -> DeviceRows:
+        """A copy of some rows."""
+        return DeviceRows(self.take(self.arrays.asarray(rows)))
+
+    def parts(self, length: int) -> Iterator[tuple[int, int, Any]]:
+        """All rows on the device, some at a time, with the numbers of the first and after the last."""
+        return ((a, b, self.values[a:b]) for a, b in blocks(self.count, length))
+
     def update_bounds(self, rows: Any, centres: Any, cosine: bool, bounds: Any) -> None:
         if self.dimension > MAX_DIRECT_COLUMNS:
-            update_bounds_by_products(self, rows, centres, cosine, bounds)
+            self._update_by_products(rows, centres, cosine, bounds)
             return
         xp = self.arrays
         single = xp.ascontiguousarray(centres, xp.float32)
@@ -65,6 +74,34 @@ class DeviceRows:
         program = kernel("show", D=self.dimension, TYPE=TYPES[self.values.dtype.name])
         program(((count + THREADS - 1) // THREADS,), (THREADS,), (self.values, chosen, np.int64(count), single, *numbers, bounds))
 
+    def _update_by_products(self, rows: Any, centres: Any, cosine: bool, bounds: Any) -> None:
+        xp, slack = self.arrays, self.arrays.float32(slack_of(self.dimension))
+        squares = squared_lengths(centres)
+        count, most = self.count if rows is None else len(rows), squares.max()
+        for a, b in blocks(count, max(1, self.entries // max(len(centres), self.dimension))):
+            selected = slice(a, b) if rows is None else rows[a:b]
+            part = self.take(selected)
+            best, _, _ = best_scores(self.products(part, centres), *_weighting(squares, cosine))
+            lengths = squared_lengths(part)
+            least = 2 - 2 * best / xp.sqrt(lengths) + 2 * slack if cosine else lengths - 2 * best + slack * (lengths + most) + TINY
+            bounds[selected] = xp.minimum(bounds[selected], xp.maximum(least, 0))
+
+    def best(self, products: Any, squares: Any, cosine: bool, margin: Any) -> tuple[Any, Any, Any]:
+        weighting = _weighting(squares, cosine)
+        best, positions, second = best_scores(products, *weighting)
+        close = self.arrays.flatnonzero(second >= best - margin)
+        scale, offset = weighting
+        return positions.astype(self.arrays.int64), close, products[close] - offset if scale is None else products[close] * scale
+
+    def pair_squares(self, ones: Any, others: Any, cosine: bool) -> Any:
+        """Squared distances of pairs of rows by the definition."""
+        squares = self.arrays.empty(len(ones))
+        if len(ones):
+            program = kernel("pair_squares", TYPE=TYPES[self.values.dtype.name])
+            numbers = np.int64(len(ones)), np.int32(self.dimension), np.int32(cosine)
+            program(((len(ones) + THREADS - 1) // THREADS,), (THREADS,), (self.values, ones, others, *numbers, squares))
+        return squares
+
     def products(self, rows: Any, centres: Any) -> Any:
         xp = self.arrays
         if rows.dtype == centres.dtype == np.float16:
@@ -82,13 +119,50 @@ class DeviceRows:
     def choose(self, candidates: Any, distances: Any, floor: float, limit: int) -> tuple[Any, Any, float]:
         xp = self.arrays
         d, k = candidates.shape
-        blocks = min(multiprocessors(candidates.device.id), (k + THREADS - 1) // THREADS)
+        warps = min(multiprocessors(candidates.device.id), (k + WARP - 1) // WARP)
         chosen, at = xp.empty(max(limit, 1), xp.int64), xp.empty(max(limit, 1))
-        work = xp.empty(2 * blocks), xp.empty(2 * blocks, xp.int32), xp.zeros(1, xp.uint32), xp.empty(2)
-        arguments = candidates, distances, np.int32(k), np.int32(d), np.float64(floor), np.int32(limit), chosen, at, *work
-        kernel("choose", cooperative=True)((blocks,), (THREADS,), arguments, shared_mem=12 * THREADS)
+        work = xp.empty(2 * warps), xp.empty(2 * warps, xp.int32), xp.zeros(1, xp.uint32), xp.empty(2)
+        single = candidates.astype(xp.float32)
+        is_single = bool((single == candidates).all())
+        arguments = (
+            single if is_single else candidates,
+            distances,
+            np.int32(k),
+            np.int32(d),
+            np.float64(floor),
+            np.int32(limit),
+            chosen,
+            at,
+            *work,
+        )
+        kernel("choose", cooperative=True, TYPE="float" if is_single else "double")((warps,), (WARP,), arguments)
         done, left = work[-1].get().tolist()
         return chosen[: int(done)], at[: int(done)], left
+
+
+def squared_lengths(rows: Any) -> Any:
+    """(k,) the squared lengths of rows in single precision."""
+    import cupy
+
+    single = rows.astype(cupy.float32, copy=False)
+    return cupy.einsum("ij,ij->i", single, single)
+
+
+def _weighting(squares: Any, cosine: bool) -> tuple[Any, Any]:
+    """Factors and offsets of products, so that the nearest centre has the largest score."""
+    return (1 / np.sqrt(squares), None) if cosine else (None, squares / 2)  # of CuPy
+
+
+def best_scores(products: Any, scale: Any, offset: Any) -> tuple[Any, Any, Any]:
+    """(q,) the largest score of each row of products, its first position, and the second largest score."""
+    import cupy
+
+    (q, t), missing = products.shape, np.uint64(0)
+    best, second, positions = cupy.empty(q, cupy.float32), cupy.empty(q, cupy.float32), cupy.empty(q, cupy.int32)
+    vectors = missing if scale is None else scale, missing if offset is None else offset
+    if q:
+        kernel("best_scores")((q,), (256,), (products, *vectors, np.int32(t), best, second, positions))
+    return best, positions, second
 
 
 def half_products(rows: Any, centres: Any, factor: float = 1.0, added: Any = None) -> Any:
