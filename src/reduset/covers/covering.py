@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from reduset import _validate
-from reduset._engine import HostRows, LazyCover, near_rows, to_numpy
+from reduset._engine import DeviceRows, HostRows, LazyCover, near_rows, to_numpy
 from reduset._progress import Progress
 from reduset._types import Indices, ProgressLike
 from reduset.covers.near import priority_of
@@ -113,7 +113,7 @@ def cover(
 def _keeps_many(rows: Any, cosine: bool, squared_radius: float) -> bool:
     """Whether a net of a sample keeps at least one row in a hundred. Then it is faster than farthest-first selection."""
     sample = rows.take(rows.arrays.arange(0, rows.count, max(1, rows.count // SAMPLED)))
-    held = HostRows(to_numpy(sample))
+    held = DeviceRows(sample) if isinstance(rows, DeviceRows) else HostRows(to_numpy(sample))
     kept = near_rows(held, cosine, squared_radius).net(np.arange(held.count))
     return bool(len(kept) >= FEW * min(rows.count, SAMPLED) or rows.count <= SAMPLED)
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reduset._engine.cuda.chunks import chunks, copy_rows, pinned_array, sendable
+from reduset._engine.cuda.chunks import TASK_BYTES, chunks, copy_rows, pinned_array, sendable
 from reduset._engine.cuda.device_rows import DeviceRows
 from reduset._engine.cuda.guard import cuda_errors, free_memory
 from reduset._engine.lazy_cover import to_numpy
@@ -23,7 +23,6 @@ from reduset._engine.threads import blocks, run_all
 from reduset._types import Indices
 
 SENT_BYTES = 1 << 28  # bytes sent at once
-GATHERED = 1 << 12  # rows of a task
 HELD_FRACTION = 0.4  # of the free memory of the GPU; larger arrays are sent in blocks
 
 
@@ -48,7 +47,8 @@ class SentRows(DeviceRows):
         values = self.arrays.empty(source.shape, sendable(self.values[:1]).dtype)
         if len(source):
             pinned = pinned_array(values.shape, values.dtype)
-            run_all([partial(copy_rows, source, a, b, pinned[a:b]) for a, b in blocks(len(source), GATHERED)])
+            length = max(1, TASK_BYTES * len(source) // pinned.nbytes)
+            run_all([partial(copy_rows, source, a, b, pinned[a:b]) for a, b in blocks(len(source), length)])
             values.set(pinned)
         return values
 
