@@ -293,7 +293,7 @@ def details(figures: dict[str, Any]) -> str:
     ]
     tables = (
         table(["rows", "seconds", "kept", "pairs", "missed", "wrong"], lines),
-        table(["rows", "limit", "link", "pass", f"radius {RADIUS}", "the same on the device", "1,000 rows", "same"], [line]),
+        table(["rows", "limit", "link", "pass", "cover of a radius", "the same on the device", "1,000 rows", "same"], [line]),
         table(["kept", "seconds", "torch", "torch over ours", "same row at each step", "rows in common"], banks),
     )
     return "\n\n".join([f"{' '.join(note.splitlines())} {figures['card']}.", *tables])

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reduset._engine.cuda.device_rows import DeviceRows, best_scores, half_products
-from reduset._engine.cuda.guard import cuda_errors, free_memory
+from reduset._engine.cuda.guard import DeviceError, cuda_errors, free_memory
 from reduset._engine.cuda.kernels import kernel
 from reduset._engine.lazy_cover import UNIT, LazyCover, defining
 from reduset._engine.radius_search import SAMPLED, NearRows, net_of_pairs
@@ -27,7 +27,7 @@ from reduset._types import Array, Indices
 
 # coordinates, queries of a block of threads, and panels of targets in its shared memory (`near_pairs.cu`)
 WIDTHS = {64: (256, 3), 128: (256, 3), 256: (128, 3), 512: (128, 3), 768: (128, 2)}
-TARGETS, PER_BLOCK, PANEL_BYTES = 128, 256, 128
+TARGETS, PER_BLOCK, PANEL_BYTES, OWN_BYTES = 128, 256, 128, 2048
 QUERIES = 1 << 17  # rows that are compared at once with all targets
 CAPACITY = 1 << 24  # pairs of one launch
 PAIRS = 1 << 22  # pairs confirmed at a time
@@ -36,7 +36,8 @@ ENTRIES, COPIES = 1 << 27, 4  # coordinates are held at most four times: as they
 # Seconds for a coordinate of a product, and for a column of a confirmed pair. Squared distances of coordinates are multiplied by
 # 1 + MARGIN, so that errors of half precision can be bounded by the lengths of the rows.
 TERM_TIME, COLUMN_TIME, MARGIN = 6.7e-15, 5e-12, 2.0**-6
-MIDDLE, LARGEST = 64.0, 6e4  # median length of the rows of a sample, and largest coordinate in half precision
+# Median length of the rows of a sample, largest coordinate in half precision, and a square above those of all distances
+MIDDLE, LARGEST, FARTHEST = 64.0, 6e4, 1e30
 
 
 class DeviceNearRows(NearRows):
@@ -76,7 +77,8 @@ class DeviceNearRows(NearRows):
         reach = float(xp.sqrt(reach))
         self.squared_radius = min(self.squared_radius, 9 * reach**2)  # no two rows are farther apart than twice the reach
         error = 2 * np.sqrt(width) * 2.0**-25 + 2 * np.sqrt(4 * d * 2.0**-53) * reach * scale
-        self._limit = (1 + MARGIN) * (np.sqrt(self.squared_radius) * scale * (1 + 1e-6) + error) ** 2
+        limit = (1 + MARGIN) * (np.sqrt(self.squared_radius) * scale * (1 + 1e-6) + error) ** 2
+        self._limit = min(limit, FARTHEST)
         self._relative = _relative(width)
         self.width = width
         return coordinates
@@ -85,7 +87,7 @@ class DeviceNearRows(NearRows):
         """The number of coordinates for which products and confirmations of a sample of pairs take the least time."""
         xp, (n, d) = self.store.arrays, turned.shape
         rows, costs = turned[:: max(1, n // SAMPLED)], {}
-        for width in WIDTHS:
+        for width in _fitting_widths():
             reduced, _ = _reduced(rows[:, : _leading(d, width)], rows, width)
             reduced = reduced - reduced.mean(axis=0)
             squares = xp.square(reduced).sum(axis=1)
@@ -154,7 +156,7 @@ class DeviceNearRows(NearRows):
         xp, (rows, stages) = self.store.arrays, WIDTHS[self.width]
         (x, x_squares, x_groups), (y, y_squares, y_groups) = queries, targets
         program = kernel("near_pairs", WIDTH=self.width, ROWS=rows, STAGES=stages)
-        shared = rows * self.width * 2 + stages * TARGETS * PANEL_BYTES
+        shared = _shared_bytes(self.width)
         program.max_dynamic_shared_size_bytes = shared
         pairs, count = xp.empty((CAPACITY, 2), xp.uint32), xp.zeros(1, xp.uint64)
         factor = xp.float32((1 - self._relative) / 2)
@@ -217,6 +219,25 @@ class DeviceNearRows(NearRows):
         first = self._resolve(positions[: len(positions) // 2])
         second = positions[len(positions) // 2 :]
         return np.concatenate([first, self._resolve(second[~self._are_near(second, first)])])
+
+
+def _shared_bytes(width: int) -> int:
+    """The shared memory of a block of threads that is requested at its launch."""
+    rows, stages = WIDTHS[width]
+    return rows * width * 2 + stages * TARGETS * PANEL_BYTES
+
+
+def _fitting_widths() -> list[int]:
+    """The numbers of coordinates for which the shared memory of the current GPU suffices."""
+    import cupy
+
+    available = cupy.cuda.Device().attributes["MaxSharedMemoryPerBlockOptin"] - OWN_BYTES
+    widths = [width for width in WIDTHS if _shared_bytes(width) <= available]
+    if not widths:
+        raise DeviceError(
+            "a search within a radius needs a GPU of compute capability 8.0 or later (Ampere, 2020); copy the rows to the processor"
+        )
+    return widths
 
 
 def _leading(d: int, width: int) -> int:
