@@ -11,8 +11,9 @@ import pytest
 from pyarrow import feather, parquet
 
 from reduset import cover
+from reduset._engine import radius_search, working_set
 from reduset._progress import Progress
-from reduset.covers import audit
+from reduset.covers import audit, memory
 from reduset.covers.memory import memory_of
 from reduset.covers.parts import RowParts, scratch
 
@@ -84,15 +85,20 @@ def test_the_peak_of_a_file_of_200_mb_is_below_the_estimate_and_the_limit(tmp_pa
         assert measured[name]["digest"] == [found.assignments.sum(), found.radius]
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("metric", ["euclidean", "cosine"])
 @pytest.mark.parametrize("kind", ["latent", "bell"])
-def test_a_limit_changes_no_result(tmp_path, metric, kind):
+def test_a_limit_changes_no_result(tmp_path, monkeypatch, metric, kind):
+    monkeypatch.setattr(memory, "CENTRES_SHARE", 0.01)  # an audit in parts
     rng = np.random.default_rng(1)
     rows = latent_rows(3000, 40) if kind == "latent" else rng.normal(size=(3000, 40)).astype(np.float16)
     rows[2000:2500] = rows[:500]
     radius = {"euclidean": 5.0, "cosine": 0.3}[metric]
     np.save(tmp_path / "rows.npy", rows)
     limit = {"max_memory": "20MB", "metric": metric}
+    small = working_set.SearchSizes(8, 256, 300, 10**6)  # few coordinates and small parts
+    sizes = working_set.search_sizes
+    monkeypatch.setattr(radius_search, "search_sizes", lambda n, d, most: small if most < np.inf else sizes(n, d, most))
     for options in ({"radius": radius, "keep": "medoid"}, {"size": 40}):
         expected, found = cover(rows, metric=metric, **options), cover(tmp_path / "rows.npy", **options, **limit)
         assert found.indices.tolist() == expected.indices.tolist()
@@ -106,8 +112,10 @@ def test_a_limit_changes_no_result(tmp_path, metric, kind):
     )
     for one, other in zip(net.pairs(radius / 2), whole.pairs(radius / 2), strict=True):
         np.testing.assert_array_equal(one, other)
-    sizes = [[(len(part.rows), part.diameter) for part in each.components(radius / 2, max_memory=None)] for each in (net, whole)]
-    assert sizes[0] == sizes[1]
+    components = [
+        [(len(part.rows), part.diameter) for part in each.components(radius / 2, max_memory=None)] for each in (net, whole)
+    ]
+    assert components[0] == components[1]
     kept = rng.choice(3000, 1500, replace=False)
     one, other = audit(tmp_path / "rows.npy", kept, radius, **limit), audit(rows, kept, radius, metric=metric)
     np.testing.assert_array_equal(one.distances, other.distances)
@@ -138,7 +146,7 @@ def test_tables_and_blocks_above_the_limit_are_in_a_temporary_file(tmp_path, mon
     expected = cover(rows, radius=2.0)
     monkeypatch.setattr("reduset.covers.rows.loadable", lambda limit: 1000)
     found = cover(tmp_path, radius=2.0, max_memory="20MB")
-    assert isinstance(found._rows.values, np.memmap)
+    assert isinstance(found._rows.values.parts[0], np.memmap)
     assert found.indices.tolist() == expected.indices.tolist()
     assert audit(tmp_path, found.indices, max_memory="20MB", compare=False).radius == expected.radius
 
@@ -177,6 +185,12 @@ def test_a_limit_that_does_not_suffice_names_one_that_does(tmp_path):
         least = float(str(error.value).split(" MB")[0].split()[-1])
         call(f"{least * 1.01:.6f}MB")
     np.save(tmp_path / "whole.npy", np.arange(10_000).reshape(1000, 10))
+    found = cover(rows, radius=3.0)
+    for call in (found.pairs, found.components, found.audit):
+        with pytest.raises(ValueError, match="max_memory must be at least"):
+            call(max_memory="100kB")
+    with pytest.raises(ValueError, match="max_memory must be at least"):
+        found.update(rows, max_memory="100kB")
     with pytest.raises(ValueError, match="must hold floating-point numbers where they exceed max_memory"):
         cover(tmp_path / "whole.npy", 5, max_memory="100kB")
 

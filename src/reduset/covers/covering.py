@@ -84,8 +84,8 @@ def cover(
         Largest amount of memory for rows that are loaded and for the working set. It changes the time, not the result. Mapped files
         do not count. The estimate is reported before the start, and an error is raised if it is above the limit.
     checkpoint : path
-        File with the state of the selection, written about once in a hundred times the time of writing it. An interrupted call with
-        the same data and options continues from it. The file is deleted at the end.
+        File with the state of the selection. Writing it takes at most 1 % of the time. An interrupted call with the same data and
+        options continues from it. The file is deleted at the end.
     progress : bool, or a function of (stage, done, total)
 
     Examples

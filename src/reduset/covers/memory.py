@@ -11,10 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from reduset._describe import Row
-from reduset._engine import HostRows, physical_memory, search_sizes, traversal_sizes
+from reduset._engine import FetchedRows, HostRows, physical_memory, search_sizes, traversal_sizes
 from reduset._progress import Progress
 
 UNITS = {"": 1, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
+READER_BLOCKS = 6
 CENTRES_SHARE = 0.3  # proportion of the limit for the centres of an audit, which are compared in parts
 
 
@@ -59,8 +60,22 @@ def loadable(limit: float) -> float:
     return min(limit / 2, physical_memory())
 
 
+def of_reader(rows: FetchedRows) -> int:
+    """Bytes for reading blocks: some exist at the same time, as text and as numbers."""
+    return READER_BLOCKS * 8 * int(np.diff(rows.rows.starts).max()) * rows.dimension
+
+
+def require_no_limit(limit: float) -> None:
+    """Raise an error for a limit with rows on a GPU."""
+    if limit < np.inf:
+        raise ValueError("max_memory must not be given for rows on a GPU; omit it, or use the processor (set_device('cpu'))")
+
+
 def limited(rows: Any, limit: float, loaded: int = 0) -> Any:
     """Rows whose computations keep within a limit, ``loaded`` bytes of which are used for the rows."""
+    if rows.arrays is not np:
+        require_no_limit(limit)
+        return rows
     rows.max_memory, rows.loaded = limit - loaded, loaded
     return rows
 
@@ -76,6 +91,9 @@ def for_traversal(rows: Any, centres: int, extra: int, display: Progress) -> Mem
     """Memory for a traversal of rows with some centres, and ``extra`` bytes. Sets the block sizes. None on a GPU."""
     if not isinstance(rows, HostRows):
         return None
+    if isinstance(rows, FetchedRows):  # fetched rows are kept
+        extra += of_reader(rows)
+        return _announced(rows, 2 * _sized(rows, centres, (rows.max_memory - extra) / 2) + extra, display)
     return _announced(rows, _sized(rows, centres, rows.max_memory - extra) + extra, display)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from copy import copy
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,7 +17,7 @@ from reduset._progress import Progress
 from reduset._types import Array, Indices, ProgressLike
 from reduset.covers.auditing import Audit, audit
 from reduset.covers.checkpoint import CoverCheckpoint, net_in_parts
-from reduset.covers.memory import Memory, for_net, limited, memory_of, memory_rows
+from reduset.covers.memory import Memory, for_net, memory_rows
 from reduset.covers.near import Pairs, WithPoints, chains, diameter, nearest_within, pairs_within, priority_of
 from reduset.covers.parquet import read_rows_of_cover, write_rows_of_cover
 from reduset.covers.rows import held, in_metric, joined, open_rows, radius_of, squared, start_of
@@ -173,13 +172,10 @@ class Cover:
     def _data(self, data: Any, max_memory: Any = None) -> Any:
         if data is None and self._rows is None:
             raise ValueError("data must be given, because a cover that was loaded from a file has no rows")
-        rows = self._rows if data is None else open_rows(data, cosine=self._cosine, max_memory=max_memory)
+        rows = open_rows(self._rows if data is None else data, cosine=self._cosine, max_memory=max_memory)
         if rows.count != len(self.assignments):
             raise ValueError(f"data must have the {len(self.assignments):,} rows of this cover, got {rows.count:,}")
-        if data is None and max_memory is not None:
-            rows = limited(copy(rows), memory_of(max_memory), rows.loaded)
-        rows = held(rows)
-        return rows
+        return held(rows)
 
     def update(
         self,

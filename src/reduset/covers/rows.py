@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from copy import copy
 from functools import partial
 from numbers import Real
 from typing import Any
@@ -30,7 +31,7 @@ from reduset._engine import (
     uses_gpu,
 )
 from reduset.covers.files import MAPPED, array_of, expanded
-from reduset.covers.memory import limited, loadable, memory_of
+from reduset.covers.memory import limited, loadable, memory_of, of_reader, require_no_limit
 from reduset.covers.parts import RowParts, scratch
 from reduset.data import opened
 from reduset.io import FileError
@@ -46,7 +47,7 @@ def open_rows(data: Any, column: str | None = None, cosine: bool = False, max_me
     """Checked rows as a `HostRows`, as `FetchedRows` if they are in blocks, or as `DeviceRows` on a GPU, where they may be sent."""
     limit = memory_of(max_memory)
     if isinstance(data, HostRows | DeviceRows | FetchedRows):
-        return data
+        return data if max_memory is None else limited(copy(data), limit, data.loaded)
     with _naming_file(data):
         rows = _rows_of(expanded(data), column, limit)
         if cosine:
@@ -56,18 +57,19 @@ def open_rows(data: Any, column: str | None = None, cosine: bool = False, max_me
 
 def _rows_of(data: Any, column: str | None, limit: float) -> Any:
     if on_device(data):
-        _require_no_limit(limit)
-        return DeviceRows(require_range(DevicePoints.checked(data, "data"), "data").values)
+        return limited(DeviceRows(require_range(DevicePoints.checked(data, "data"), "data").values), limit)
     values = array_of(data, column, loadable(limit))
     is_mapped = isinstance(values, RowParts | np.memmap)
     loaded = 0 if values is None or is_mapped else values.nbytes
     values = opened(data) if values is None else values
+    if isinstance(values, np.memmap) and values.ndim == 2 and values.dtype in MAPPED:
+        values = RowParts([values])  # which reads rows in the order of the file
     if in_blocks(values):
         return limited(rows_in_place(require_range(values, "data")), limit)
     if (bits := _bfloat16_bits(values)) is not None:
         values = RowParts([bits], bfloat16=True)
     if _can_be_sent(values) and uses_gpu(values, values):
-        _require_no_limit(limit)
+        require_no_limit(limit)
         rows, largest = sent_rows(values)
         if np.isfinite(largest):
             _check_range(largest, "data")
@@ -86,11 +88,6 @@ def _can_be_sent(values: Any) -> bool:
     return isinstance(values, np.ndarray | RowParts) and values.ndim == 2 and values.dtype.kind == "f" and all(values.shape)
 
 
-def _require_no_limit(limit: float) -> None:
-    if limit < np.inf:
-        raise ValueError("max_memory must not be given for rows on a GPU; omit it, or use the processor (set_device('cpu'))")
-
-
 def _bfloat16_bits(values: Any) -> NDArray[np.uint16] | None:
     """The bits of a bfloat16 array of ml_dtypes or torch, not copied."""
     kind = str(getattr(values, "dtype", ""))
@@ -107,7 +104,8 @@ def held(rows: Any) -> Any:
     values = scratch(rows.rows.shape, rows.rows.dtype, loadable(limit))
     for a, b, part in rows.rows.results(np.array):
         values[a:b] = part
-    return limited(HostRows(values), limit, 0 if isinstance(values, np.memmap) else values.nbytes)
+    loaded = 0 if isinstance(values, np.memmap) else values.nbytes
+    return limited(HostRows(values if loaded else RowParts([values])), limit, of_reader(rows) + loaded)
 
 
 def joined(rows: Any, more: Any) -> Any:
