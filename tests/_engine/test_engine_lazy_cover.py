@@ -45,9 +45,10 @@ def by_definition(rows, start, most, nearer=0.0):
 def looks(request, monkeypatch):
     """Rounds of few rows and blocks of few entries as well, so that small data have many of both."""
     if request.param == "small looks":
-        for name, value in (("CANDIDATES", 8), ("MIN_CANDIDATES", 2), ("SAMPLED", 16)):
+        for name, value in (("MIN_CANDIDATES", 2), ("SAMPLED", 16)):
             monkeypatch.setattr(module, name, value)
         monkeypatch.setattr(HostRows, "entries", 64)
+        monkeypatch.setattr(HostRows, "candidates", 8)
         monkeypatch.setattr(HostRows, "first_rows", 4)
         monkeypatch.setattr(HostRows, "max_full_update", 32)
 

@@ -67,3 +67,44 @@ def test_covers_and_audits_of_a_radius_are_those_of_the_processor(library, metri
     assert one.radius == pytest.approx(other.radius, rel=1e-6)
     np.testing.assert_allclose(one.distances, other.distances, rtol=1e-6, atol=1e-9)
     assert one.random_rows == pytest.approx(other.random_rows, rel=1e-6)
+
+
+@pytest.mark.parametrize("width", [64, 128, 256, 512, 768])
+@pytest.mark.parametrize("capacity", [1 << 24, 5000])
+def test_every_number_of_coordinates_gives_all_pairs(width, capacity, monkeypatch):
+    """Few coordinates leave more pairs to confirm, and a small buffer is filled by several launches."""
+    import cupy
+
+    from reduset._engine import DeviceRows
+    from reduset._engine.cuda import radius_search
+
+    rows, _ = drawn(5, "clusters", np.float32, 800, n=1500)
+    rows[5] *= 1e4  # its coordinates exceed half precision
+    rows[6] = rows[5] + np.float32(0.5)
+    rows[100:600] = rows[900:1400] + np.float32(0.02)
+    exact = rows.astype(float)
+    lengths = (exact * exact).sum(axis=1)
+    squares = lengths[:, None] + lengths - 2 * exact @ exact.T
+    np.fill_diagonal(squares, np.inf)
+    expected = np.nonzero(squares <= 225)
+    monkeypatch.setattr(radius_search, "CAPACITY", capacity)
+    monkeypatch.setattr(radius_search, "WIDTHS", {width: radius_search.WIDTHS[width]})
+    search, every = near_rows(DeviceRows(cupy.asarray(rows)), False, 225.0), np.arange(len(rows))
+    assert search.width == width
+    one, other, found = search.pairs(every, every)
+    np.testing.assert_array_equal([one, other], expected)
+    np.testing.assert_allclose(found, np.square(exact[one] - exact[other]).sum(axis=1), rtol=1e-12)
+
+
+@pytest.mark.parametrize("pairs", [1 << 22, 5000])
+def test_copies_of_one_row_and_a_radius_above_the_diameter(pairs, monkeypatch):
+    import cupy
+
+    from reduset._engine import DeviceRows
+    from reduset._engine.cuda import radius_search
+
+    monkeypatch.setattr(radius_search, "PAIRS", pairs)
+    same = cupy.ones((5000, 70), cupy.float16)
+    assert near_rows(DeviceRows(same), False, 0.0).net(np.arange(5000)).tolist() == [0]
+    rows, _ = drawn(6, "bell", np.float32, 70, n=5000)
+    assert near_rows(DeviceRows(cupy.asarray(rows)), False, 1e30).net(np.arange(5000)[::-1]).tolist() == [4999]

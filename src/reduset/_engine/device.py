@@ -22,7 +22,7 @@ _chosen: str | None = None
 
 
 def set_device(device: str | None) -> None:
-    """Set the device for sums over arrays in main memory.
+    """Set the device for sums and covers of arrays in main memory.
 
     "cpu" computes here. "cuda" streams rows to the GPU, for all but the smallest sums. "auto" uses the GPU if one is available and
     the work is worth the transfer. None restores the default (``REDUSET_DEVICE``, or "cpu"). Arrays on a GPU are always processed

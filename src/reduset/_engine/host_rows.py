@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from functools import partial
@@ -49,14 +50,7 @@ def near_rows(store: RowStore, cosine: bool, squared_radius: float) -> NearRows:
 
 
 class HostRows:
-    """Rows of a NumPy array, or a mapped file, of any floating type.
-
-    Attributes
-    ----------
-    max_memory : bytes that computations may use in addition to the rows
-    loaded : bytes of rows that were loaded for the computation
-    candidates : rows among which centres are chosen
-    """
+    """Rows of a NumPy array, or a mapped file, of any floating type."""
 
     arrays: Any = np
     max_memory: float = np.inf
@@ -76,6 +70,14 @@ class HostRows:
     def take(self, rows: Any) -> NDArray[Any]:
         return np.asarray(self.values[rows])
 
+    def among(self, rows: Indices) -> HostRows:
+        chosen = copy(self)
+        chosen.values, chosen.count = ChosenRows(self.values, rows), len(rows)
+        return chosen
+
+    def parts(self, length: int) -> Iterator[tuple[int, int, NDArray[Any]]]:
+        return ((a, b, self.take(slice(a, b))) for a, b in blocks(self.count, length))
+
     def update_bounds(self, rows: Any, centres: NDArray[Any], cosine: bool, bounds: NDArray[np.float32]) -> None:
         update_bounds_by_products(self, rows, centres, cosine, bounds)
 
@@ -86,17 +88,19 @@ class HostRows:
         run_all([partial(_multiply, rows[a:b], single, out[a:b]) for a, b in parts], blas=True)
         return out
 
-    def leading_products(
-        self, rows: NDArray[Any], centres: NDArray[np.float32], halves: NDArray[np.float32]
+    def leading(
+        self, rows: NDArray[Any], centres: NDArray[Any], squares: NDArray[np.float32], cosine: bool
     ) -> tuple[Indices, NDArray[np.float32], NDArray[np.float32]]:
-        """(k,) the centre with the largest inner product minus its half, this value, and the second largest; tile by tile."""
+        single: Any = centres.astype(np.float32, copy=False)
+        single = single / np.sqrt(squares)[:, None] if cosine else single
+        halves = squares * np.float32(0.0 if cosine else 0.5)
         nearest = np.zeros(len(rows), np.int64)
         best, second = np.full((2, len(rows)), LEAST, np.float32)
 
         def task(a: int, b: int) -> None:
             part, inner = rows[a:b].astype(np.float32, copy=False), np.empty((b - a, CENTRES_TASK), np.float32)
-            for c, e in blocks(len(centres), CENTRES_TASK):
-                _multiply(part, centres[c:e].T, inner[:, : e - c])
+            for c, e in blocks(len(single), CENTRES_TASK):
+                _multiply(part, single[c:e].T, inner[:, : e - c])
                 _lead(inner[:, : e - c], halves[c:e], c, nearest[a:b], best[a:b], second[a:b])
 
         run_all([partial(task, a, b) for a, b in blocks(len(rows), LEADING_TASK)], blas=True)
@@ -112,6 +116,22 @@ class HostRows:
         chosen, at = np.empty(limit, np.int64), np.empty(limit)
         count, largest = _choose(candidates, distances, floor, chosen, at)
         return chosen[:count], at[:count], float(largest)
+
+
+class ChosenRows:
+    """Some rows of an array, which are read when they are needed."""
+
+    ndim = 2
+
+    def __init__(self, values: Any, rows: Indices) -> None:
+        self.values, self.rows, self.dtype = values, rows, values.dtype
+        self.shape = len(rows), values.shape[1]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, rows: Any) -> NDArray[Any]:
+        return np.asarray(self.values[self.rows[rows]])
 
 
 class FetchedRows(HostRows):
@@ -131,6 +151,9 @@ class FetchedRows(HostRows):
             self._numbers, positions = np.unique(numbers, return_inverse=True)
             self._values = _in_frame(self.rows[self._numbers], self.frame)
         return np.asarray(self._values[positions])
+
+    def among(self, rows: Indices) -> HostRows:
+        return HostRows(self.take(rows))
 
     def update_bounds(self, rows: Any, centres: NDArray[Any], cosine: bool, bounds: NDArray[np.float32]) -> None:
         if rows is not None and len(rows) * self.dimension <= 2 * self.entries:

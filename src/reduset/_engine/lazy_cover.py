@@ -14,6 +14,7 @@ distances, rows are divided by their length, and distances are Euclidean on the 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
@@ -23,7 +24,7 @@ from numpy.typing import NDArray
 from reduset._engine.threads import blocks
 from reduset._types import Array, Indices, Report
 
-CANDIDATES, MIN_CANDIDATES = 4096, 256  # number of rows among which centres are chosen
+MIN_CANDIDATES = 256
 SAMPLED = 1 << 16  # bounds in a sample for an estimate of their quantile
 UNIT = 2.0**-24  # rounding of single precision
 TINY = 1e-33  # smaller squares may underflow in single precision
@@ -37,7 +38,10 @@ class RowStore(Protocol):
     Attributes
     ----------
     arrays : numpy or cupy
+    max_memory : bytes that computations may use in addition to the rows, infinite on a GPU
+    loaded : bytes of rows that were loaded for the computation
     entries : largest size of a matrix product of rows and centres
+    candidates : number of rows among which centres are chosen
     first_rows : number of rows updated first in a round; four times as many if too few remain far
     max_full_update : multiplications up to which rows are compared with all centres, not only with the missing ones
     """
@@ -45,7 +49,10 @@ class RowStore(Protocol):
     arrays: Any
     count: int
     dimension: int
+    max_memory: float
+    loaded: int
     entries: int
+    candidates: int
     first_rows: int
     max_full_update: int
 
@@ -57,12 +64,27 @@ class RowStore(Protocol):
         """(k, d) these rows, in their type."""
         ...
 
+    def among(self, rows: Indices) -> RowStore:
+        """Some rows of the store."""
+        ...
+
+    def parts(self, length: int) -> Iterator[tuple[int, int, Any]]:
+        """All rows, at most ``length`` at a time, with the numbers of the first and after the last."""
+        ...
+
     def update_bounds(self, rows: Any, centres: Any, cosine: bool, bounds: Any) -> None:
         """Lower the bounds (n,) of squared distances to the nearest centre for new centres (c, d). ``rows`` None means all rows."""
         ...
 
     def products(self, rows: Any, centres: Any) -> Any:
         """(k, c) inner products of rows and centres in single precision."""
+        ...
+
+    def leading(self, rows: Any, centres: Any, squares: Any, cosine: bool) -> tuple[Any, Any, Any]:
+        """(k,) the nearest centre by products in single precision, its score, and the second largest score.
+
+        The score is the product divided by the length of the centre, or minus half of ``squares``, the squared length.
+        """
         ...
 
     def distances(self, candidates: Any, centres: Any) -> Any:
@@ -90,7 +112,6 @@ class LazyCover:
 
     def __init__(self, place: RowStore, cosine: bool = False) -> None:
         self.place, self.cosine = place, cosine
-        self._candidate_rows = getattr(place, "candidates", CANDIDATES)
         self.indices: list[int] = []
         self.distances: list[float] = []
         self.count = 0
@@ -179,7 +200,7 @@ class LazyCover:
             if least == 0.0 or len(rows) >= MIN_CANDIDATES:
                 break
             count *= GROWTH
-        if len(rows) > (most := self._candidate_rows):
+        if len(rows) > (most := self.place.candidates):
             bounds = self._bounds[rows]
             least = float(xp.partition(bounds, len(bounds) - most)[-most])
             rows = rows[bounds >= least]
@@ -190,7 +211,7 @@ class LazyCover:
 
         Their number is limited; among equal distances the lowest rows are kept.
         """
-        xp, most = self.place.arrays, self._candidate_rows
+        xp, most = self.place.arrays, self.place.candidates
         exact = xp.concatenate(self._exact)
         limit = GROWTH * most
         distances = [self.place.distances(self._candidates(rows[a:b]), exact) for a, b in blocks(len(rows), limit)]
@@ -267,8 +288,7 @@ class LazyCover:
         single = centres.astype(xp.float32)
         squares = xp.einsum("ij,ij->i", single, single)
         assignments, distance = np.empty(place.count, np.int64), np.empty(place.count, np.float32)
-        for a, b in blocks(place.count, max(1, place.entries // max(len(centres), 2 * place.dimension))):
-            part = place.take(slice(a, b))
+        for a, b, part in place.parts(max(1, place.entries // max(len(centres), 2 * place.dimension))):
             exact_rows = self.defining(part)
             part = (exact_rows - middle).astype(xp.float32) if is_offset else part
             nearest = self._nearest(exact_rows, exact, part, centres, squares)
@@ -284,7 +304,7 @@ class LazyCover:
         single = rows.astype(xp.float32, copy=False)
         row_squares = xp.einsum("ij,ij->i", single, single)
         margin = _slack(place) * (2 * xp.sqrt(row_squares) if self.cosine else row_squares + squares.max()) + TINY
-        nearest, best, second = _leading(place, rows, *_halves(centres, squares, self.cosine))
+        nearest, best, second = place.leading(rows, centres, squares, self.cosine)
         close_rows = xp.flatnonzero(second >= best - margin)
         if not len(close_rows):
             return nearest
@@ -322,46 +342,19 @@ def update_bounds_by_products(place: RowStore, rows: Any, centres: Any, cosine: 
     xp = place.arrays
     single = centres.astype(xp.float32)
     squares = xp.einsum("ij,ij->i", single, single)
-    slack, leading = xp.float32(_slack(place)), _halves(single, squares, cosine)
+    slack = xp.float32(_slack(place))
     count = place.count if rows is None else len(rows)
     for a, b in blocks(count, max(1, place.entries // max(len(centres), place.dimension))):
         selected = slice(a, b) if rows is None else rows[a:b]
         part = place.take(selected)
-        best, part = _largest(place, part, *leading), part.astype(xp.float32, copy=False)
+        _, best, _ = place.leading(part, centres, squares, cosine)
+        part = part.astype(xp.float32, copy=False)
         row_squares = xp.einsum("ij,ij->i", part, part)
         if cosine:
             least = 2 - 2 * best / xp.sqrt(row_squares) + 2 * slack
         else:
             least = row_squares - 2 * best + slack * (row_squares + squares.max()) + xp.float32(TINY)
         bounds[selected] = xp.minimum(bounds[selected], xp.maximum(least, 0))
-
-
-def _halves(centres: Any, squares: Any, cosine: bool) -> tuple[Any, Any]:
-    """Centres in single precision, of length 1 for the cosine, and half their squared lengths, 0 for the cosine."""
-    single = centres.astype("float32")
-    return (single / np.sqrt(squares)[:, None], 0 * squares) if cosine else (single, squares / 2)
-
-
-def _leading(place: RowStore, rows: Any, centres: Any, halves: Any) -> tuple[Any, Any, Any]:
-    """(k,) the centre with the largest inner product minus its half, this value, and the second largest one."""
-    if hasattr(place, "leading_products"):
-        result: tuple[Any, Any, Any] = place.leading_products(rows, centres, halves)
-        return result
-    xp, inner = place.arrays, place.products(rows, centres)
-    inner -= halves
-    every, nearest = xp.arange(len(inner)), inner.argmax(axis=1)
-    best = inner[every, nearest]
-    inner[every, nearest] = -xp.inf
-    return nearest, best, inner.max(axis=1)
-
-
-def _largest(place: RowStore, rows: Any, centres: Any, halves: Any) -> Any:
-    """(k,) the largest inner product minus its half."""
-    if hasattr(place, "leading_products"):
-        return place.leading_products(rows, centres, halves)[1]
-    inner = place.products(rows, centres)
-    inner -= halves
-    return inner.max(axis=1)
 
 
 def to_numpy(values: Any) -> NDArray[Any]:

@@ -137,7 +137,7 @@ class HostNearRows(NearRows):
     def _prepare(self) -> None:
         """Sort the rows by their principal coordinates, and bound the errors of single precision."""
         store, n, d = self.store, self.store.count, self.store.dimension
-        most, self.chunk, self.part, _ = search_sizes(n, d, getattr(store, "max_memory", np.inf))
+        most, self.chunk, self.part, _ = search_sizes(n, d, store.max_memory)
         self.base = min(BASE, self.chunk)
         sample = defining(store.take(np.arange(0, n, -(-n // min(SAMPLED, 2 * self.chunk)))), self.cosine)
         self.centre = sample.mean(axis=0)

@@ -21,7 +21,6 @@ from reduset._types import Array, Indices, ProgressLike, SeedLike
 from reduset._validate import seeded
 from reduset.covers.memory import Memory, for_audit, memory_rows
 from reduset.covers.near import Pairs
-from reduset.covers.parts import among
 from reduset.covers.rows import (
     METRICS,
     held,
@@ -33,7 +32,6 @@ from reduset.covers.rows import (
 )
 
 QUANTILES = (0.5, 0.9, 0.99)
-BLOCK_ENTRIES = 1 << 19
 DOUBLED = np.array([0, 1, 2, 4, 8, 16, 32])  # parts of the random rows that are added one after the other
 
 
@@ -245,11 +243,12 @@ def _nearest_kept(rows: Any, cosine: bool, kept: Indices, part: int, display: Pr
     assignments[kept] = np.arange(len(kept))
     others = np.flatnonzero(assignments < 0)
     squares[others] = np.inf
+    dropped = rows.among(others)
     for a, b in blocks(len(kept) if len(others) else 0, part):
-        centres = LazyCover(among(rows, others), cosine)
+        centres = LazyCover(dropped, cosine)
         centres.add(rows.take(rows.arrays.asarray(kept[a:b])))
         nearest, _ = centres.assignments(display.stage("nearest"))
-        exact = _squares(rows, others, kept[a:b], nearest, cosine)
+        exact = _squares(dropped, rows, kept[a:b][nearest], cosine)
         nearer = exact < squares[others]
         assignments[others[nearer]], squares[others[nearer]] = a + nearest[nearer], exact[nearer]
     return assignments, squares
@@ -270,12 +269,12 @@ def _radii_of_others(rows: Any, cosine: bool, size: int, generator: np.random.Ge
     return float(radii[0]), float(radii[1])
 
 
-def _squares(rows: Any, others: Indices, kept: Indices, assignments: Indices, cosine: bool) -> Array:
-    """Squared distances of some rows to their nearest kept rows, in double precision."""
-    xp, squares = rows.arrays, np.empty(len(others))
-    for a, b in blocks(len(others), max(1, BLOCK_ENTRIES // rows.dimension)):
-        exact = defining(rows.take(xp.asarray(others[a:b])), cosine)
-        exact -= defining(rows.take(xp.asarray(kept[assignments[a:b]])), cosine)
+def _squares(some: Any, rows: Any, others: Indices, cosine: bool) -> Array:
+    """Squared distances of some rows, each to another row, in double precision."""
+    xp, squares = rows.arrays, np.empty(some.count)
+    for a, b, part in some.parts(max(1, rows.entries // (4 * rows.dimension))):
+        exact = defining(part, cosine)
+        exact -= defining(rows.take(xp.asarray(others[a:b])), cosine)
         squares[a:b] = to_numpy((exact * exact).sum(axis=1))
     return squares
 
@@ -283,7 +282,7 @@ def _squares(rows: Any, others: Indices, kept: Indices, assignments: Indices, co
 def _close_pairs(rows: Any, kept: Indices, limit: float, cosine: bool) -> Pairs:
     """Pairs of kept rows within a distance."""
     every = np.arange(len(kept))
-    one, other, squares = near_rows(among(rows, kept), cosine, squared(limit, cosine)).pairs(every, every)
+    one, other, squares = near_rows(rows.among(kept), cosine, squared(limit, cosine)).pairs(every, every)
     one, other = kept[one], kept[other]
     lower = np.flatnonzero(one < other)
     lower = lower[np.lexsort((other[lower], one[lower]))]

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from reduset import _validate
-from reduset._engine import HostRows, LazyCover, near_rows, to_numpy
+from reduset._engine import DeviceRows, HostRows, LazyCover, near_rows, to_numpy
 from reduset._progress import Progress
 from reduset._types import Indices, ProgressLike
 from reduset.covers.checkpoint import CoverCheckpoint, continued
@@ -135,8 +135,8 @@ def cover(
 
 def _share_kept(rows: Any, cosine: bool, squared_radius: float) -> float:
     """The share of a sample that a net keeps. A net is faster than farthest-first selection from one row in a hundred on."""
-    values = to_numpy(rows.take(rows.arrays.arange(0, rows.count, -(-rows.count // SAMPLED))))
-    sample = limited(HostRows(values), getattr(rows, "max_memory", np.inf) - values.nbytes)
+    values = rows.take(rows.arrays.arange(0, rows.count, -(-rows.count // SAMPLED)))
+    sample = limited((HostRows if rows.arrays is np else DeviceRows)(values), rows.max_memory - values.nbytes)
     return len(near_rows(sample, cosine, squared_radius).net(np.arange(sample.count))) / sample.count
 
 

@@ -65,11 +65,16 @@ def of_reader(rows: FetchedRows) -> int:
     return READER_BLOCKS * 8 * int(np.diff(rows.rows.starts).max()) * rows.dimension
 
 
+def require_no_limit(limit: float) -> None:
+    """Raise an error for a limit with rows on a GPU."""
+    if limit < np.inf:
+        raise ValueError("max_memory must not be given for rows on a GPU; omit it, or use the processor (set_device('cpu'))")
+
+
 def limited(rows: Any, limit: float, loaded: int = 0) -> Any:
     """Rows whose computations keep within a limit, ``loaded`` bytes of which are used for the rows."""
     if rows.arrays is not np:
-        if limit < np.inf:
-            raise ValueError("max_memory must not be given for an array on a GPU, which stays there; omit it")
+        require_no_limit(limit)
         return rows
     rows.max_memory, rows.loaded = limit - loaded, loaded
     return rows

@@ -35,7 +35,7 @@ class WithPoints:
         self.store, self.points = store, points
         self.arrays, self.dimension = np, store.dimension
         self.count = store.count + points.count
-        self.max_memory, self.loaded = getattr(store, "max_memory", np.inf), getattr(store, "loaded", 0)
+        self.max_memory, self.loaded = store.max_memory, store.loaded
 
     def take(self, rows: Any) -> Array:
         numbers = np.arange(self.count)[rows] if isinstance(rows, slice) else np.asarray(rows)

@@ -1,4 +1,4 @@
-"""Rows that are not copied: arrays and mapped files one after the other, and some rows of a store."""
+"""Arrays and mapped files one after the other as one array that is not copied, and temporary files."""
 
 from __future__ import annotations
 
@@ -11,9 +11,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-from reduset._engine import HostRows
-from reduset._types import Indices
 
 
 class RowParts:
@@ -59,23 +56,6 @@ class RowParts:
             return np.empty((0, self.shape[1]), self.dtype)
         values = np.asarray(pieces[0]) if len(pieces) == 1 else np.concatenate(pieces, dtype=None if self.bfloat16 else self.dtype)
         return (values.astype(np.uint32) << np.uint32(16)).view(np.float32) if self.bfloat16 else values
-
-
-class RowsAmong(HostRows):
-    """Some rows of a store in main memory or in a mapped file."""
-
-    def __init__(self, rows: HostRows, numbers: Indices) -> None:
-        self.rows, self.numbers = rows, numbers
-        self.count, self.dimension = len(numbers), rows.dimension
-        self.max_memory, self.entries, self.candidates = rows.max_memory, rows.entries, rows.candidates
-
-    def take(self, rows: Any) -> NDArray[Any]:
-        return self.rows.take(self.numbers[rows])
-
-
-def among(rows: Any, numbers: Indices) -> Any:
-    """Some rows of a store, copied only on a GPU."""
-    return RowsAmong(rows, numbers) if isinstance(rows, HostRows) else type(rows)(rows.take(rows.arrays.asarray(numbers)))
 
 
 def scratch(shape: tuple[int, int], dtype: Any, limit: float) -> NDArray[Any]:

@@ -20,7 +20,6 @@ from reduset.covers.checkpoint import CoverCheckpoint, net_in_parts
 from reduset.covers.memory import Memory, for_net, memory_rows
 from reduset.covers.near import Pairs, WithPoints, chains, diameter, nearest_within, pairs_within, priority_of
 from reduset.covers.parquet import read_rows_of_cover, write_rows_of_cover
-from reduset.covers.parts import among
 from reduset.covers.rows import held, in_metric, joined, open_rows, radius_of, squared, start_of
 
 f = _archive.fields
@@ -229,7 +228,7 @@ class Cover:
         rows = np.concatenate([self.start, self.indices])
         if self._rows is None or self._rows.arrays is not np or (rows < 0).any():
             return HostRows(self.points)
-        return among(self._rows, rows)
+        return self._rows.among(rows)
 
     def audit(self, data: Any = None, radius: float | None = None, **options: Any) -> Audit:
         """Measure this cover like any list of rows (`audit`); ``data`` is needed only if the cover was loaded from a file."""
@@ -338,6 +337,6 @@ def net_cover(
         metric="cosine" if cosine else "euclidean",
         method=NET,
         _rows=rows,
-        _added=None if points is None else getattr(points, "values", None),
+        _added=None if points is None else points.values,
         _memory=memory,
     )

@@ -26,10 +26,12 @@ from reduset._engine import (
     in_blocks,
     on_device,
     rows_in_place,
+    sent_rows,
     to_numpy,
+    uses_gpu,
 )
 from reduset.covers.files import MAPPED, array_of, expanded
-from reduset.covers.memory import limited, loadable, memory_of, of_reader
+from reduset.covers.memory import limited, loadable, memory_of, of_reader, require_no_limit
 from reduset.covers.parts import RowParts, scratch
 from reduset.data import opened
 from reduset.io import FileError
@@ -42,10 +44,10 @@ MAX_ABS, MIN_ABS = 1e15, 1e-15  # limits of the largest absolute value: its squa
 
 
 def open_rows(data: Any, column: str | None = None, cosine: bool = False, max_memory: Any = None) -> Any:
-    """Checked rows as a `HostRows`, as `DeviceRows` if they are on a GPU, or as `FetchedRows` if they are in blocks."""
+    """Checked rows as a `HostRows`, as `FetchedRows` if they are in blocks, or as `DeviceRows` on a GPU, where they may be sent."""
     limit = memory_of(max_memory)
     if isinstance(data, HostRows | DeviceRows | FetchedRows):
-        return data if max_memory is None else limited(copy(data), limit, getattr(data, "loaded", 0))
+        return data if max_memory is None else limited(copy(data), limit, data.loaded)
     with _naming_file(data):
         rows = _rows_of(expanded(data), column, limit)
         if cosine:
@@ -66,6 +68,12 @@ def _rows_of(data: Any, column: str | None, limit: float) -> Any:
         return limited(rows_in_place(require_range(values, "data")), limit)
     if (bits := _bfloat16_bits(values)) is not None:
         values = RowParts([bits], bfloat16=True)
+    if _can_be_sent(values) and uses_gpu(values, values):
+        require_no_limit(limit)
+        rows, largest = sent_rows(values)
+        if np.isfinite(largest):
+            _check_range(largest, "data")
+            return rows
     if is_mapped or isinstance(values, RowParts) or (isinstance(values, np.ndarray) and values.dtype == np.float16):
         if isinstance(values, RowParts) or values.dtype in MAPPED:  # `_validate.points` would copy them
             return limited(HostRows(require_range(_checked(values), "data")), limit, loaded)
@@ -74,6 +82,10 @@ def _rows_of(data: Any, column: str | None, limit: float) -> Any:
         loaded = 8 * values.size
     array = _validate.points(values, "data")
     return limited(HostRows(require_range(array if array.dtype.kind == "f" else array.astype(np.float64), "data")), limit, loaded)
+
+
+def _can_be_sent(values: Any) -> bool:
+    return isinstance(values, np.ndarray | RowParts) and values.ndim == 2 and values.dtype.kind == "f" and all(values.shape)
 
 
 def _bfloat16_bits(values: Any) -> NDArray[np.uint16] | None:
@@ -98,12 +110,10 @@ def held(rows: Any) -> Any:
 
 def joined(rows: Any, more: Any) -> Any:
     """The rows of two stores, one after the other."""
-    if isinstance(rows, HostRows) and isinstance(more, HostRows):
-        both = limited(HostRows(RowParts([rows.values, more.values])), min(rows.max_memory, more.max_memory))
-        both.loaded = rows.loaded + more.loaded
-        return both
-    one, other = (to_numpy(each.take(slice(0, each.count))) for each in (rows, more))
-    return HostRows(np.concatenate([one, other]))
+    values = [to_numpy(each.values) if on_device(each.values) else each.values for each in (rows, more)]
+    both = limited(HostRows(RowParts(values)), min(rows.max_memory, more.max_memory))
+    both.loaded = rows.loaded + more.loaded
+    return both
 
 
 @contextmanager
@@ -143,11 +153,15 @@ def require_range(array: Any, name: str) -> Any:
         largest = max(-float(array.min()), float(array.max()))
     else:
         largest = max(float(abs(array[a:b]).max()) for a, b in _blocks(array))
+    _check_range(largest, name)
+    return array
+
+
+def _check_range(largest: float, name: str) -> None:
     if largest > MAX_ABS or 0 < largest < MIN_ABS:
         raise ValueError(
             f"the largest absolute value of {name} must be between {MIN_ABS:g} and {MAX_ABS:g}, got {largest:g}; rescale {name}"
         )
-    return array
 
 
 def row_near_mean(traversal: LazyCover) -> int:
@@ -165,8 +179,8 @@ def _in_parts(rows: Any, function: Callable[[Any], Any]) -> Iterator[tuple[int, 
         yield from ((a, result) for a, _, result in rows.rows.results(function))
         return
     length = max(1, BLOCK_VALUES // rows.dimension) if rows.arrays is np else DEVICE_ROWS
-    for a, b in blocks(rows.count, length):
-        yield a, function(rows.take(slice(a, b)))
+    for a, _, part in rows.parts(length):
+        yield a, function(part)
 
 
 def _sum_of(cosine: bool, rows: Any) -> Any:

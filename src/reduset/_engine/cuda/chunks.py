@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from reduset._engine.profile import Frame
 
 THREADS, ENTRIES_PER_THREAD = 256, 4
-ROWS_PER_TASK = 1 << 15
+TASK_BYTES = 1 << 22  # copied by a thread at once
 REALS: dict[Any, str] = {np.float32: "float", np.float64: "double"}
 
 
@@ -48,7 +48,8 @@ def _streamed(points: Floats, parts: list[tuple[int, int]]) -> Iterator[tuple[in
     first_row = sendable(points[:1])
     shape, dtype = (parts[0][1], points.shape[1]), first_row.dtype
     current, sending = cupy.cuda.get_current_stream(), cupy.cuda.Stream(non_blocking=True)
-    pinned = [_pinned(shape, dtype) for _ in range(2)]
+    rows_per_task = max(1, TASK_BYTES // (shape[1] * dtype.itemsize))
+    pinned = [pinned_array(shape, dtype) for _ in range(2)]
     buffers = [cupy.empty(shape, dtype) for _ in range(2)]
     sent, used = ([cupy.cuda.Event(disable_timing=True) for _ in range(2)] for _ in range(2))
     current.synchronize()  # pending work may still use the memory of these buffers
@@ -58,29 +59,29 @@ def _streamed(points: Floats, parts: list[tuple[int, int]]) -> Iterator[tuple[in
         if k > 1:
             sent[k % 2].synchronize()  # the previous transfer from this pinned buffer is complete,
             sending.wait_event(used[k % 2])  # and its device buffer has been processed
-        tasks = [partial(_copy, points[a + c : a + e], pinned[k % 2][c:e]) for c, e in blocks(b - a, ROWS_PER_TASK)]
-        run_all(tasks)
+        run_all([partial(copy_rows, points, a + c, a + e, pinned[k % 2][c:e]) for c, e in blocks(b - a, rows_per_task)])
         buffers[k % 2][: b - a].set(pinned[k % 2][: b - a], stream=sending)
         sent[k % 2].record(sending)
 
     send(0)
     try:
         for k, (a, b) in enumerate(parts):
+            if k + 1 < len(parts):
+                send(k + 1)  # before this block, so that it is sent while a caller waits for results
             current.wait_event(sent[k % 2])
             yield a, b, buffers[k % 2][: b - a]
             used[k % 2].record(current)
-            if k + 1 < len(parts):
-                send(k + 1)
     finally:
         sending.synchronize()
         current.synchronize()
 
 
-def _copy(rows: Floats, out: Floats) -> None:
-    np.copyto(out, rows)
+def copy_rows(points: Any, a: int, b: int, out: Floats) -> None:
+    """Copy rows a to b; a task reads its rows itself, since they may be in a file."""
+    np.copyto(out, points[a:b])
 
 
-def _pinned(shape: tuple[int, int], dtype: Any) -> Any:
+def pinned_array(shape: tuple[int, int], dtype: Any) -> Any:
     """A NumPy array in pinned memory, which the GPU can read directly."""
     import cupy
 

@@ -11,8 +11,10 @@ import numpy as np
 from reduset._engine.cuda.guard import cuda_errors
 from reduset._engine.cuda.kernels import TYPES, kernel, multiprocessors
 from reduset._engine.lazy_cover import UNIT, update_bounds_by_products
+from reduset._engine.threads import blocks
+from reduset._types import Indices
 
-THREADS = 128
+THREADS, WARP = 128, 32
 CENTRES_PER_BLOCK = 64  # centres per block
 MAX_DIRECT_COLUMNS = 64  # largest number of columns in the registers of a thread
 REAL_32F, REAL_16F = 0, 2  # type numbers of cuBLAS
@@ -22,7 +24,10 @@ COMPUTE_32F, DEFAULT_ALGORITHM = 68, -1
 class DeviceRows:
     """Rows of a CuPy array of any floating type."""
 
+    max_memory: float = np.inf
+    loaded = 0
     entries = 1 << 28
+    candidates = 4096
     first_rows = 1 << 18
     max_full_update = 1 << 35
 
@@ -40,6 +45,12 @@ class DeviceRows:
 
     def take(self, rows: Any) -> Any:
         return self.values[rows]
+
+    def among(self, rows: Indices) -> DeviceRows:
+        return DeviceRows(self.take(self.arrays.asarray(rows)))
+
+    def parts(self, length: int) -> Iterator[tuple[int, int, Any]]:
+        return ((a, b, self.values[a:b]) for a, b in blocks(self.count, length))
 
     def update_bounds(self, rows: Any, centres: Any, cosine: bool, bounds: Any) -> None:
         if self.dimension > MAX_DIRECT_COLUMNS:
@@ -65,6 +76,20 @@ class DeviceRows:
         program = kernel("show", D=self.dimension, TYPE=TYPES[self.values.dtype.name])
         program(((count + THREADS - 1) // THREADS,), (THREADS,), (self.values, chosen, np.int64(count), single, *numbers, bounds))
 
+    def leading(self, rows: Any, centres: Any, squares: Any, cosine: bool) -> tuple[Any, Any, Any]:
+        weighting = (1 / np.sqrt(squares), None) if cosine else (None, squares / 2)  # of CuPy
+        best, positions, second = best_scores(self.products(rows, centres), *weighting)
+        return positions.astype(self.arrays.int64), best, second
+
+    def pair_squares(self, ones: Any, others: Any, cosine: bool) -> Any:
+        """Squared distances of pairs of rows by the definition."""
+        squares = self.arrays.empty(len(ones))
+        if len(ones):
+            program = kernel("pair_squares", TYPE=TYPES[self.values.dtype.name])
+            numbers = np.int64(len(ones)), np.int32(self.dimension), np.int32(cosine)
+            program(((len(ones) + THREADS - 1) // THREADS,), (THREADS,), (self.values, ones, others, *numbers, squares))
+        return squares
+
     def products(self, rows: Any, centres: Any) -> Any:
         xp = self.arrays
         if rows.dtype == centres.dtype == np.float16:
@@ -82,13 +107,37 @@ class DeviceRows:
     def choose(self, candidates: Any, distances: Any, floor: float, limit: int) -> tuple[Any, Any, float]:
         xp = self.arrays
         d, k = candidates.shape
-        blocks = min(multiprocessors(candidates.device.id), (k + THREADS - 1) // THREADS)
+        warps = min(multiprocessors(candidates.device.id), (k + WARP - 1) // WARP)
         chosen, at = xp.empty(max(limit, 1), xp.int64), xp.empty(max(limit, 1))
-        work = xp.empty(2 * blocks), xp.empty(2 * blocks, xp.int32), xp.zeros(1, xp.uint32), xp.empty(2)
-        arguments = candidates, distances, np.int32(k), np.int32(d), np.float64(floor), np.int32(limit), chosen, at, *work
-        kernel("choose", cooperative=True)((blocks,), (THREADS,), arguments, shared_mem=12 * THREADS)
+        work = xp.empty(2 * warps), xp.empty(2 * warps, xp.int32), xp.zeros(1, xp.uint32), xp.empty(2)
+        single = candidates.astype(xp.float32)
+        is_single = bool((single == candidates).all())
+        arguments = (
+            single if is_single else candidates,
+            distances,
+            np.int32(k),
+            np.int32(d),
+            np.float64(floor),
+            np.int32(limit),
+            chosen,
+            at,
+            *work,
+        )
+        kernel("choose", cooperative=True, TYPE="float" if is_single else "double")((warps,), (WARP,), arguments)
         done, left = work[-1].get().tolist()
         return chosen[: int(done)], at[: int(done)], left
+
+
+def best_scores(products: Any, scale: Any, offset: Any) -> tuple[Any, Any, Any]:
+    """(q,) the largest score of each row of products, its first position, and the second largest score."""
+    import cupy
+
+    (q, t), missing = products.shape, np.uint64(0)
+    best, second, positions = cupy.empty(q, cupy.float32), cupy.empty(q, cupy.float32), cupy.empty(q, cupy.int32)
+    vectors = missing if scale is None else scale, missing if offset is None else offset
+    if q:
+        kernel("best_scores")((q,), (256,), (products, *vectors, np.int32(t), best, second, positions))
+    return best, positions, second
 
 
 def half_products(rows: Any, centres: Any, factor: float = 1.0, added: Any = None) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 
 NO_MEMORY, DRIVER_TOO_OLD, NO_DEVICE = 2, 35, 100  # error numbers of CUDA
 MIN_ROWS = 1 << 13
+_limit: int | None = None  # bytes of the GPU to use, in place of its free memory
 
 
 class DeviceError(RuntimeError):
@@ -47,6 +48,14 @@ def describe_error(error: Any) -> str:
         f"the GPU stopped responding ({text}); input data are unchanged. This process cannot use the GPU again: start a new "
         "process, or copy X to the processor"
     )
+
+
+def free_memory() -> int:
+    """Bytes that can still be allocated on the current GPU."""
+    import cupy
+
+    pool = cupy.get_default_memory_pool()
+    return int(cupy.cuda.runtime.memGetInfo()[0] + pool.free_bytes()) if _limit is None else _limit
 
 
 def with_fitting_blocks(work: Callable[[int], Any], rows: int, min_rows: int = MIN_ROWS) -> Any:
