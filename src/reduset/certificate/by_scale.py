@@ -18,7 +18,7 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, cast
 
 import numpy as np
@@ -141,21 +141,14 @@ class ExactScales(Scales):
 
     mean: KernelMean
     bandwidths: Array
+    # ‖f‖² by bandwidth; the products with the latest atoms, sorted by coordinates, by bandwidth and hash of the atoms
+    _norms: dict[float, float] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _products: dict[tuple[float, bytes], Array] = field(default_factory=dict, init=False, repr=False, compare=False)
     certain = True
 
     @cached_property
     def median(self) -> float | None:
         return median_distance(self.mean)
-
-    @cached_property
-    def _norms(self) -> dict[float, float]:
-        """‖f‖² by bandwidth."""
-        return {}
-
-    @cached_property
-    def _products(self) -> dict[tuple[float, bytes], Array]:
-        """The products of the mean with the latest atoms, sorted by coordinates, by bandwidth and hash of the atoms."""
-        return {}
 
     def _kappas(self, atoms: Pieces, kernels: Sequence[RadialKernel]) -> Iterator[Array]:
         """⟨f, φ(·, c)⟩ at each atom or component. Values of the latest atoms are cached, for any order and weights."""

@@ -10,7 +10,6 @@ groups are independent. They run separately and are merged by the distance at wh
 
 from __future__ import annotations
 
-import heapq
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -245,45 +244,30 @@ class _Merged(Traversal):
 
     def __init__(self, parts: list[Traversal]) -> None:
         self._parts = parts
-        self._chosen: list[int] = []
-        self._radii: list[float] = []
+        self._chosen: Indices = np.empty(0, np.int64)
+        self._radii: Radii = np.empty(0)
 
     def extend(self, size: int, report: Report | None = None) -> None:
-        length = 8
+        length = 8  # atoms of each group, doubled until the merge needs no more
         while len(self._chosen) < size:
-            # Each group must provide enough atoms for the merge.
             for part in self._parts:
                 part.extend(min(size, length), report)
-            merged, complete = self._merge(size, length)
-            if complete or length >= size:
-                self._chosen, self._radii = merged
+            # rounding may raise a radius, which must not change the order within a group
+            radii = [np.minimum.accumulate(np.asarray(part.radii())) for part in self._parts]
+            # the radius of its group before each choice, which sets the order; the first atom of a group precedes all others
+            before, after = np.concatenate([np.append(np.inf, group[:-1]) for group in radii]), np.concatenate(radii)
+            order = np.argsort(-before, kind="stable")
+            last = np.cumsum([len(group) for group in radii]) - 1
+            unfinished = [len(group) == length < size and group[-1] > 0 for group in radii]
+            if not np.isin(last[unfinished], order[:size]).any():
+                self._chosen = np.concatenate([part.indices for part in self._parts])[order[:size]]
+                self._radii = np.append(before[order], after[order[-1]])[1 : len(self._chosen) + 1]
                 return
             length *= 2
 
-    def _merge(self, size: int, length: int) -> tuple[tuple[list[int], list[float]], bool]:
-        rows = [np.asarray(part.indices) for part in self._parts]
-        radii = [part.radii() for part in self._parts]
-        # Entries are (−radius before the choice, group, number of its atoms). The first atom of a group precedes all others.
-        heap = [(-np.inf, k, 0) for k in range(len(rows))]
-        heapq.heapify(heap)
-        chosen: list[int] = []
-        after: list[float] = []
-        while heap and len(chosen) < size:
-            _, k, done = heapq.heappop(heap)
-            chosen.append(int(rows[k][done]))
-            group_radii = radii[k]
-            if group_radii is None:
-                raise TypeError("groups need a traversal with radii")
-            if done + 1 < len(rows[k]):
-                heapq.heappush(heap, (-float(group_radii[done]), k, done + 1))
-            elif group_radii[done] > 0 and done + 1 == length and length < size:
-                return (chosen, after), False
-            after.append(max((-entry[0] for entry in heap), default=float(group_radii[done])))
-        return (chosen, after), True
-
     @property
     def indices(self) -> Indices:
-        return np.array(self._chosen, dtype=np.int64)
+        return self._chosen
 
     def radii(self) -> Radii | None:
-        return np.array(self._radii)
+        return self._radii
