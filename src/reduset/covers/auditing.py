@@ -7,6 +7,7 @@ least r apart need more than m balls of radius r/2 (Gonzalez 1985). For the cosi
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -32,6 +33,9 @@ from reduset.covers.rows import (
 
 QUANTILES = (0.5, 0.9, 0.99)
 BLOCK_ENTRIES = 1 << 22
+MIN_PIVOTED, PIVOTED = 1024, 5  # kept rows from which there are pivots, and kept rows for each of these
+SAMPLED, MAX_WORK = 8192, 0.5  # rows of a sample, and the proportion of all distances above which pivots are not worth their cost
+ROUNDING = 1e-5  # relative rounding of distances to pivots
 DOUBLED = np.array([0, 1, 2, 4, 8, 16, 32])  # parts of the random rows that are added one after the other
 
 
@@ -232,10 +236,55 @@ def _nearest_kept(rows: Any, cosine: bool, kept: Indices, display: Progress) -> 
     assignments[kept] = np.arange(len(kept))
     others = np.flatnonzero(assignments < 0)
     if len(others):
-        centres = LazyCover(type(rows)(rows.take(rows.arrays.asarray(others))), cosine)
-        centres.add(rows.take(rows.arrays.asarray(kept)))
-        assignments[others], _ = centres.assignments(display.stage("nearest"))
+        report, kept_rows = display.stage("nearest"), rows.take(rows.arrays.asarray(kept))
+        done = 0
+        for members, near in _neighbourhoods(rows, cosine, others, kept_rows):
+            nearest = _assigned(rows, cosine, members, kept_rows[rows.arrays.asarray(near)])[0]
+            assignments[members] = near[nearest]
+            done += len(members)
+            report(done, len(others))
     return assignments
+
+
+def _assigned(rows: Any, cosine: bool, members: Indices, centres: Any) -> tuple[Indices, Array]:
+    """The nearest centre of each of some rows, and its distance."""
+    traversal = LazyCover(type(rows)(rows.take(rows.arrays.asarray(members))), cosine)
+    traversal.add(centres)
+    return traversal.assignments()
+
+
+def _neighbourhoods(rows: Any, cosine: bool, others: Indices, kept_rows: Any) -> Iterator[tuple[Indices, Indices]]:
+    """Parts of the rows, and for each part the kept rows that may be nearest to its rows, as positions.
+
+    Some kept rows far from each other are pivots. A row within r of its pivot has its nearest kept row within 2r of this pivot.
+    """
+    every, m = np.arange(len(kept_rows)), len(kept_rows)
+    if m < MIN_PIVOTED:
+        yield others, every
+        return
+    traversal = LazyCover(type(rows)(kept_rows), cosine)
+    traversal.add_rows(every[:1])
+    traversal.extend(m // PIVOTED)
+    pivots = np.array([0, *traversal.indices])
+    exact = to_numpy(defining(kept_rows, cosine))
+    exact -= exact.mean(axis=0)
+    squares = np.einsum("ij,ij->i", exact, exact)
+    gaps = squares[pivots, None] - 2 * exact[pivots] @ exact.T + squares
+    gaps = np.sqrt(np.maximum(gaps, 0, out=gaps), out=gaps)
+    slack = ROUNDING * float(np.sqrt(squares.max()))
+
+    for members in (others[:: max(1, len(others) // SAMPLED)], others):
+        nearest, distances = _assigned(rows, cosine, members, kept_rows[rows.arrays.asarray(pivots)])
+        order, found = np.lexsort((distances, nearest)), []
+        for part in np.split(order, np.flatnonzero(np.diff(nearest[order])) + 1):
+            for some in np.split(part, [len(part) * 9 // 10]):  # a few far rows need more kept rows than the others
+                if len(some):
+                    reach = 2 * float(distances[some[-1]]) * (1 + ROUNDING) + slack
+                    found.append((members[some], np.flatnonzero(gaps[nearest[some[0]]] <= reach)))
+        if sum(len(some) * len(near) for some, near in found) > MAX_WORK * len(members) * m:
+            yield others, every
+            return
+    yield from found
 
 
 def _radii_of_others(rows: Any, cosine: bool, size: int, generator: np.random.Generator, display: Progress) -> tuple[float, float]:
