@@ -246,7 +246,7 @@ def _nearest_kept(rows: Any, cosine: bool, kept: Indices, display: Progress) -> 
     return assignments
 
 
-def _assigned(rows: Any, cosine: bool, members: Indices, centres: Any) -> tuple[Indices, Array]:
+def _assigned(rows: Any, cosine: bool, members: Indices, centres: Any) -> tuple[Indices, Any]:
     """The nearest centre of each of some rows, and its distance."""
     traversal = LazyCover(type(rows)(rows.take(rows.arrays.asarray(members))), cosine)
     traversal.add(centres)

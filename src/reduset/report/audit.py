@@ -122,7 +122,7 @@ def _edges(audit: Audit) -> Array:
     if audit.limit is None or not largest / MAX_BARS < audit.limit < largest:
         return np.asarray(np.linspace(0.0, largest, BARS + 1), np.float64)
     below = max(round(BARS * audit.limit / largest), 1)
-    edges: Array = np.arange(int(np.ceil(largest / audit.limit * below)) + 1) * (audit.limit / below)
+    edges = np.asarray(np.arange(int(np.ceil(largest / audit.limit * below)) + 1) * (audit.limit / below), np.float64)
     edges[below] = audit.limit
     edges[-1] = max(edges[-1], largest)
     return edges
