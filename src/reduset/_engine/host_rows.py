@@ -76,17 +76,19 @@ class HostRows:
         run_all([partial(_multiply, rows[a:b], single, out[a:b]) for a, b in parts], blas=True)
         return out
 
-    def leading_products(
-        self, rows: NDArray[Any], centres: NDArray[np.float32], halves: NDArray[np.float32]
+    def leading_scores(
+        self, rows: NDArray[Any], centres: NDArray[Any], squares: NDArray[np.float32], cosine: bool
     ) -> tuple[Indices, NDArray[np.float32], NDArray[np.float32]]:
-        """(k,) the centre with the largest inner product minus its half, this value, and the second largest; tile by tile."""
+        """(k,) the centre with the largest score (`lazy_cover`), this score, and the second largest one, tile by tile."""
+        single = centres.astype(np.float32, copy=False)
+        single, halves = (single / np.sqrt(squares)[:, None], np.zeros_like(squares)) if cosine else (single, squares / 2)
         nearest = np.zeros(len(rows), np.int64)
         best, second = np.full((2, len(rows)), LEAST, np.float32)
 
         def task(a: int, b: int) -> None:
             part, inner = rows[a:b].astype(np.float32, copy=False), np.empty((b - a, CENTRES_TASK), np.float32)
-            for c, e in blocks(len(centres), CENTRES_TASK):
-                _multiply(part, centres[c:e].T, inner[:, : e - c])
+            for c, e in blocks(len(single), CENTRES_TASK):
+                _multiply(part, single[c:e].T, inner[:, : e - c])
                 _lead(inner[:, : e - c], halves[c:e], c, nearest[a:b], best[a:b], second[a:b])
 
         run_all([partial(task, a, b) for a, b in blocks(len(rows), LEADING_TASK)], blas=True)

@@ -261,12 +261,11 @@ class LazyCover:
         single = rows.astype(xp.float32, copy=False)
         row_squares = xp.einsum("ij,ij->i", single, single)
         margin = _slack(place) * (2 * xp.sqrt(row_squares) if self.cosine else row_squares + squares.max()) + TINY
-        nearest, best, second = _leading(place, rows, *_halves(centres, squares, self.cosine))
+        nearest, best, second = _leading(place, rows, centres, squares, self.cosine)
         close_rows = xp.flatnonzero(second >= best - margin)
         if not len(close_rows):
             return nearest
-        inner = place.products(rows[close_rows], centres)
-        inner = inner / xp.sqrt(squares) if self.cosine else inner - squares / 2
+        inner = _scores(place, rows[close_rows], centres, squares, self.cosine)
         which, centre = xp.nonzero(inner >= (inner.max(axis=1) - margin[close_rows])[:, None])
         distances = xp.empty(len(which))
         for a, b in blocks(len(which), max(1, place.entries // (2 * place.dimension))):
@@ -299,12 +298,12 @@ def update_bounds_by_products(place: RowStore, rows: Any, centres: Any, cosine: 
     xp = place.arrays
     single = centres.astype(xp.float32)
     squares = xp.einsum("ij,ij->i", single, single)
-    slack, leading = xp.float32(_slack(place)), _halves(single, squares, cosine)
+    slack = xp.float32(_slack(place))
     count = place.count if rows is None else len(rows)
     for a, b in blocks(count, max(1, place.entries // max(len(centres), place.dimension))):
         selected = slice(a, b) if rows is None else rows[a:b]
         part = place.take(selected)
-        best, part = _largest(place, part, *leading), part.astype(xp.float32, copy=False)
+        best, part = _largest(place, part, centres, squares, cosine), part.astype(xp.float32, copy=False)
         row_squares = xp.einsum("ij,ij->i", part, part)
         if cosine:
             least = 2 - 2 * best / xp.sqrt(row_squares) + 2 * slack
@@ -313,32 +312,33 @@ def update_bounds_by_products(place: RowStore, rows: Any, centres: Any, cosine: 
         bounds[selected] = xp.minimum(bounds[selected], xp.maximum(least, 0))
 
 
-def _halves(centres: Any, squares: Any, cosine: bool) -> tuple[Any, Any]:
-    """Centres in single precision, of length 1 for the cosine, and half their squared lengths, 0 for the cosine."""
-    single = centres.astype("float32")
-    return (single / np.sqrt(squares)[:, None], 0 * squares) if cosine else (single, squares / 2)
+def _scores(place: RowStore, rows: Any, centres: Any, squares: Any, cosine: bool) -> Any:
+    """(k, c) products minus half the squared lengths of the centres; for the cosine, products with centres of length 1."""
+    inner = place.products(rows, centres)
+    if cosine:
+        inner /= place.arrays.sqrt(squares)
+    else:
+        inner -= squares / 2
+    return inner
 
 
-def _leading(place: RowStore, rows: Any, centres: Any, halves: Any) -> tuple[Any, Any, Any]:
-    """(k,) the centre with the largest inner product minus its half, this value, and the second largest one."""
-    if hasattr(place, "leading_products"):
-        result: tuple[Any, Any, Any] = place.leading_products(rows, centres, halves)
+def _leading(place: RowStore, rows: Any, centres: Any, squares: Any, cosine: bool) -> tuple[Any, Any, Any]:
+    """(k,) the centre with the largest score, this score, and the second largest one."""
+    if hasattr(place, "leading_scores"):
+        result: tuple[Any, Any, Any] = place.leading_scores(rows, centres, squares, cosine)
         return result
-    xp, inner = place.arrays, place.products(rows, centres)
-    inner -= halves
-    every, nearest = xp.arange(len(inner)), inner.argmax(axis=1)
+    inner = _scores(place, rows, centres, squares, cosine)
+    every, nearest = place.arrays.arange(len(inner)), inner.argmax(axis=1)
     best = inner[every, nearest]
-    inner[every, nearest] = -xp.inf
+    inner[every, nearest] = -np.inf
     return nearest, best, inner.max(axis=1)
 
 
-def _largest(place: RowStore, rows: Any, centres: Any, halves: Any) -> Any:
-    """(k,) the largest inner product minus its half."""
-    if hasattr(place, "leading_products"):
-        return place.leading_products(rows, centres, halves)[1]
-    inner = place.products(rows, centres)
-    inner -= halves
-    return inner.max(axis=1)
+def _largest(place: RowStore, rows: Any, centres: Any, squares: Any, cosine: bool) -> Any:
+    """(k,) the largest score."""
+    if hasattr(place, "leading_scores"):
+        return place.leading_scores(rows, centres, squares, cosine)[1]
+    return _scores(place, rows, centres, squares, cosine).max(axis=1)
 
 
 def to_numpy(values: Any) -> NDArray[Any]:
