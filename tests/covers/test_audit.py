@@ -2,9 +2,12 @@
 
 import numpy as np
 import pytest
+from scipy.spatial import cKDTree
 
 from reduset import cover
+from reduset._engine import HostRows
 from reduset.covers import audit
+from reduset.covers.auditing import _neighbourhoods
 
 
 @pytest.fixture(scope="module")
@@ -91,3 +94,21 @@ def test_wrong_lists_are_named(rows, keep, message):
         audit(rows, keep)
     with pytest.raises(ValueError, match="radius must be a finite distance"):
         audit(rows, [0], -1.0)
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+def test_kept_rows_that_are_far_away_are_skipped_in_clustered_rows(metric):
+    rng = np.random.default_rng(0)
+    rows = (rng.normal(size=(60, 6))[rng.integers(0, 60, 9000)] + 0.02 * rng.normal(size=(9000, 6))).astype(np.float32)
+    rows[rng.integers(0, 9000, 40)] *= 3  # far rows
+    kept = rng.choice(9000, 1500, replace=False)
+    parts = list(_neighbourhoods(HostRows(rows), metric == "cosine", np.arange(9000), kept))
+    assert sum(len(members) * len(near) for members, near in parts) < 0.3 * 9000 * 1500
+    exact = rows.astype(float)
+    if metric == "cosine":
+        exact /= np.linalg.norm(exact, axis=1)[:, None]
+    nearest = cKDTree(exact[kept]).query(exact)[0]
+    found = audit(rows, kept, metric=metric, compare=False)
+    np.testing.assert_allclose(found.distances, nearest**2 / 2 if metric == "cosine" else nearest, atol=1e-12)
+    wide = rng.normal(size=(3000, 60)).astype(np.float32)
+    assert len(list(_neighbourhoods(HostRows(wide), metric == "cosine", np.arange(3000), np.arange(1100)))) == 1

@@ -88,7 +88,7 @@ class HostRows:
         run_all([partial(_multiply, rows[a:b], single, out[a:b]) for a, b in parts], blas=True)
         return out
 
-    def leading(
+    def leading_scores(
         self, rows: NDArray[Any], centres: NDArray[Any], squares: NDArray[np.float32], cosine: bool
     ) -> tuple[Indices, NDArray[np.float32], NDArray[np.float32]]:
         single: Any = centres.astype(np.float32, copy=False)

@@ -80,7 +80,7 @@ class RowStore(Protocol):
         """(k, c) inner products of rows and centres in single precision."""
         ...
 
-    def leading(self, rows: Any, centres: Any, squares: Any, cosine: bool) -> tuple[Any, Any, Any]:
+    def leading_scores(self, rows: Any, centres: Any, squares: Any, cosine: bool) -> tuple[Any, Any, Any]:
         """(k,) the nearest centre by products in single precision, its score, and the second largest score.
 
         The score is the product divided by the length of the centre, or minus half of ``squares``, the squared length.
@@ -304,12 +304,15 @@ class LazyCover:
         single = rows.astype(xp.float32, copy=False)
         row_squares = xp.einsum("ij,ij->i", single, single)
         margin = _slack(place) * (2 * xp.sqrt(row_squares) if self.cosine else row_squares + squares.max()) + TINY
-        nearest, best, second = place.leading(rows, centres, squares, self.cosine)
+        nearest, best, second = place.leading_scores(rows, centres, squares, self.cosine)
         close_rows = xp.flatnonzero(second >= best - margin)
         if not len(close_rows):
             return nearest
         inner = place.products(rows[close_rows], centres)
-        inner = inner / xp.sqrt(squares) if self.cosine else inner - squares / 2
+        if self.cosine:
+            inner /= xp.sqrt(squares)
+        else:
+            inner -= squares / 2
         which, centre = xp.nonzero(inner >= (inner.max(axis=1) - margin[close_rows])[:, None])
         distances = xp.empty(len(which))
         for a, b in blocks(len(which), max(1, place.entries // (2 * place.dimension))):
@@ -347,7 +350,7 @@ def update_bounds_by_products(place: RowStore, rows: Any, centres: Any, cosine: 
     for a, b in blocks(count, max(1, place.entries // max(len(centres), place.dimension))):
         selected = slice(a, b) if rows is None else rows[a:b]
         part = place.take(selected)
-        _, best, _ = place.leading(part, centres, squares, cosine)
+        _, best, _ = place.leading_scores(part, centres, squares, cosine)
         part = part.astype(xp.float32, copy=False)
         row_squares = xp.einsum("ij,ij->i", part, part)
         if cosine:

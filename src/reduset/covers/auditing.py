@@ -7,6 +7,7 @@ least r apart need more than m balls of radius r/2 (Gonzalez 1985). For the cosi
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -17,7 +18,7 @@ from reduset import _validate
 from reduset._describe import Description, Row
 from reduset._engine import LazyCover, blocks, defining, near_rows, to_numpy
 from reduset._progress import Progress
-from reduset._types import Array, Indices, ProgressLike, SeedLike
+from reduset._types import Array, Indices, ProgressLike, Report, SeedLike
 from reduset._validate import seeded
 from reduset.covers.memory import Memory, for_audit, memory_rows
 from reduset.covers.near import Pairs
@@ -32,6 +33,9 @@ from reduset.covers.rows import (
 )
 
 QUANTILES = (0.5, 0.9, 0.99)
+MIN_PIVOTED, PIVOTED = 1024, 5  # kept rows from which there are pivots, and kept rows for each of these
+SAMPLED, MAX_WORK = 8192, 0.5  # rows of a sample, and the proportion of all distances above which pivots are not worth their cost
+ROUNDING = 1e-5  # relative rounding of distances to pivots
 DOUBLED = np.array([0, 1, 2, 4, 8, 16, 32])  # parts of the random rows that are added one after the other
 
 
@@ -243,15 +247,69 @@ def _nearest_kept(rows: Any, cosine: bool, kept: Indices, part: int, display: Pr
     assignments[kept] = np.arange(len(kept))
     others = np.flatnonzero(assignments < 0)
     squares[others] = np.inf
-    dropped = rows.among(others)
-    for a, b in blocks(len(kept) if len(others) else 0, part):
-        centres = LazyCover(dropped, cosine)
-        centres.add(rows.take(rows.arrays.asarray(kept[a:b])))
-        nearest, _ = centres.assignments(display.stage("nearest"))
-        exact = _squares(dropped, rows, kept[a:b][nearest], cosine)
-        nearer = exact < squares[others]
-        assignments[others[nearer]], squares[others[nearer]] = a + nearest[nearer], exact[nearer]
+    parts = blocks(len(kept) if len(others) else 0, part)
+    report, done, total = display.stage("nearest"), [0], len(parts) * len(others)
+
+    def reported(count: int, _: int) -> None:
+        report(done[0] + count, total)
+
+    for a, b in parts:
+        for members, near in _neighbourhoods(rows, cosine, others, kept[a:b]):
+            store, centres = rows.among(members), kept[a + near]
+            nearest, _ = _assigned(store, cosine, rows.take(rows.arrays.asarray(centres)), reported)
+            exact = _squares(store, rows, centres[nearest], cosine)
+            nearer = exact < squares[members]
+            assignments[members[nearer]], squares[members[nearer]] = a + near[nearest[nearer]], exact[nearer]
+            done[0] += len(members)
     return assignments, squares
+
+
+def _assigned(store: Any, cosine: bool, centres: Any, report: Report | None = None) -> tuple[Indices, Any]:
+    """The nearest centre of each row of a store, and its distance."""
+    traversal = LazyCover(store, cosine)
+    traversal.add(centres)
+    return traversal.assignments(report)
+
+
+def _neighbourhoods(rows: Any, cosine: bool, others: Indices, kept: Indices) -> Iterator[tuple[Indices, Indices]]:
+    """Parts of the rows, and for each part the kept rows that may be nearest to its rows, as positions.
+
+    Some kept rows far from each other are pivots. A row within r of its pivot has its nearest kept row within 2r of this pivot.
+    """
+    every, m = np.arange(len(kept)), len(kept)
+    if m < MIN_PIVOTED or rows.arrays is not np:  # on a GPU, many small products take longer than one large product
+        yield others, every
+        return
+    traversal = LazyCover(rows.among(kept), cosine)
+    traversal.add_rows(every[:1])
+    traversal.extend(m // PIVOTED)
+    pivots = np.array([0, *traversal.indices])
+    del traversal
+    exact = defining(rows.take(kept), cosine)
+    exact -= exact.mean(axis=0)
+    norms = np.einsum("ij,ij->i", exact, exact)
+    slack = ROUNDING * float(np.sqrt(norms.max()))
+
+    def parts(members: Indices) -> Iterator[tuple[Indices, Indices]]:
+        nearest, distances = _assigned(rows.among(members), cosine, rows.take(kept[pivots]))
+        order = np.lexsort((distances, nearest))
+        ends = np.searchsorted(nearest, np.arange(len(pivots) + 1), sorter=order)
+        for a, b in blocks(len(pivots), max(1, rows.entries // (8 * m))):
+            gaps = norms[pivots[a:b], None] - 2 * exact[pivots[a:b]] @ exact.T + norms
+            gaps = np.sqrt(np.maximum(gaps, 0, out=gaps), out=gaps)
+            for k in range(a, b):
+                part = order[ends[k] : ends[k + 1]]
+                for some in np.split(part, [len(part) * 9 // 10]):  # a few far rows need more kept rows than the others
+                    if len(some):
+                        reach = 2 * float(distances[some[-1]]) * (1 + ROUNDING) + slack
+                        yield members[some], np.flatnonzero(gaps[k - a] <= reach)
+
+    sample = others[:: max(1, len(others) // SAMPLED)]
+    work = sum(len(members) * len(near) for members, near in parts(sample))
+    if work > MAX_WORK * len(sample) * m:
+        yield others, every
+    else:
+        yield from parts(others)
 
 
 def _radii_of_others(rows: Any, cosine: bool, size: int, generator: np.random.Generator, display: Progress) -> tuple[float, float]:

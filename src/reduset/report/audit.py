@@ -120,9 +120,9 @@ def _edges(audit: Audit) -> Array:
     """The ends of the bars. The radius of the audit is one of them, unless it is much smaller than the distances."""
     largest = audit.radius if audit.radius > 0 else 1.0
     if audit.limit is None or not largest / MAX_BARS < audit.limit < largest:
-        return np.linspace(0.0, largest, BARS + 1)
+        return np.asarray(np.linspace(0.0, largest, BARS + 1), np.float64)
     below = max(round(BARS * audit.limit / largest), 1)
-    edges = np.arange(int(np.ceil(largest / audit.limit * below)) + 1, dtype=np.float64) * (audit.limit / below)
+    edges = np.asarray(np.arange(int(np.ceil(largest / audit.limit * below)) + 1) * (audit.limit / below), np.float64)
     edges[below] = audit.limit
     edges[-1] = max(edges[-1], largest)
     return edges

@@ -76,7 +76,7 @@ class DeviceRows:
         program = kernel("show", D=self.dimension, TYPE=TYPES[self.values.dtype.name])
         program(((count + THREADS - 1) // THREADS,), (THREADS,), (self.values, chosen, np.int64(count), single, *numbers, bounds))
 
-    def leading(self, rows: Any, centres: Any, squares: Any, cosine: bool) -> tuple[Any, Any, Any]:
+    def leading_scores(self, rows: Any, centres: Any, squares: Any, cosine: bool) -> tuple[Any, Any, Any]:
         weighting = (1 / np.sqrt(squares), None) if cosine else (None, squares / 2)  # of CuPy
         best, positions, second = best_scores(self.products(rows, centres), *weighting)
         return positions.astype(self.arrays.int64), best, second
