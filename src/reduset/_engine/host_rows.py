@@ -80,8 +80,9 @@ class HostRows:
         self, rows: NDArray[Any], centres: NDArray[Any], squares: NDArray[np.float32], cosine: bool
     ) -> tuple[Indices, NDArray[np.float32], NDArray[np.float32]]:
         """(k,) the centre with the largest score (`lazy_cover`), this score, and the second largest one, tile by tile."""
-        single = centres.astype(np.float32, copy=False)
-        single, halves = (single / np.sqrt(squares)[:, None], np.zeros_like(squares)) if cosine else (single, squares / 2)
+        single, halves = centres.astype(np.float32, copy=False), 0 * squares if cosine else squares / 2
+        if cosine:
+            single = (single / np.sqrt(squares)[:, None]).astype(np.float32, copy=False)
         nearest = np.zeros(len(rows), np.int64)
         best, second = np.full((2, len(rows)), LEAST, np.float32)
 

@@ -112,10 +112,12 @@ def cover(
 
 def _keeps_many(rows: Any, cosine: bool, squared_radius: float) -> bool:
     """Whether a net of a sample keeps at least one row in a hundred. Then it is faster than farthest-first selection."""
+    if rows.count <= SAMPLED:
+        return True
     sample = rows.take(rows.arrays.arange(0, rows.count, max(1, rows.count // SAMPLED)))
     held = HostRows(to_numpy(sample))
     kept = near_rows(held, cosine, squared_radius).net(np.arange(held.count))
-    return bool(len(kept) >= FEW * min(rows.count, SAMPLED) or rows.count <= SAMPLED)
+    return len(kept) >= FEW * SAMPLED
 
 
 def _farthest_first(
