@@ -114,8 +114,9 @@ def cover(
     n = rows.count
     limit = n if size is None else _validate.whole(size, "size", 1, n, "it is a number of rows")
     priority = priority_of(keep, n, size)
-    share = None if size is not None or priority is not None else _share_kept(rows, cosine, squared(float(radius or 0), cosine))
-    is_net = size is None and (share is None or share >= FEW or n <= SAMPLED)
+    known = size is not None or priority is not None or n <= SAMPLED
+    share = None if known else _share_kept(rows, cosine, squared(float(radius or 0), cosine))
+    is_net = size is None and (share is None or share >= FEW)
     method = NET if is_net else FARTHEST
     options = {"size": size, "radius": radius, "metric": metric, "keep": keep, "start": start, "method": method}
     saved = None if checkpoint is None else CoverCheckpoint(checkpoint, rows, **options)
