@@ -42,7 +42,8 @@ def on_processor(function, *arguments, **options):
 
 
 def test_little_memory_sends_rows_in_blocks(memory):
-    from reduset._engine import DeviceRows, SentRows
+    from reduset._engine import DeviceRows
+    from reduset._engine.cuda.sent_rows import SentRows
     from reduset.covers.rows import open_rows
 
     rows = open_rows(drawn())
