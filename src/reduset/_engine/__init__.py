@@ -60,9 +60,9 @@ kernel over columns. Threads use `blocks`, `row_blocks`, `run_all`, `single_thre
 **On a GPU.** Most of the first table runs there if points or queries are on a GPU, or if `set_device` sends them (`get_device`).
 `on_device` tests for such arrays. Rows are `DevicePoints`; `rows_of` and `column_of` select from them. `rows_in_place` prepares
 rows for a traversal: `HostRows`, `DeviceRows`, or `FetchedRows` for rows outside of main memory; `sent_rows` prepares rows in main
-memory for a GPU, as `SentRows` if they do not fit there; `uses_gpu` tests whether to send them. `defining` converts rows to the
-coordinates that define distances. `as_cupy` converts an array to CuPy, `to_device_of` moves small arrays, `take_on_device` takes
-entries by an index, `array_module` returns the library and `device_of` the device. `as_given` returns results in the caller's
+memory for a GPU, and sends them in blocks if they do not fit there; `uses_gpu` tests whether to send them. `defining` converts rows
+to the coordinates that define distances. `as_cupy` converts an array to CuPy, `to_device_of` moves small arrays, `take_on_device`
+takes entries by an index, `array_module` returns the library and `device_of` the device. `as_given` returns results in the caller's
 library, `to_numpy` in NumPy. `require_cpu` raises an error where only the processor is supported.
 
 Names are imported on first use, so that code which only needs threads does not wait for the compiler.
