@@ -42,7 +42,8 @@ def on_processor(function, *arguments, **options):
 
 
 def test_little_memory_sends_rows_in_blocks(memory):
-    from reduset._engine import DeviceRows, SentRows
+    from reduset._engine import DeviceRows
+    from reduset._engine.cuda.sent_rows import SentRows
     from reduset.covers.rows import open_rows
 
     rows = open_rows(drawn())
@@ -100,3 +101,8 @@ def test_bad_rows_are_named(memory):
         cover(rows, radius=0.3, metric="cosine")
     with pytest.raises(ValueError, match=r"largest absolute value of data must be between"):
         cover(np.full((2000, 3), 1e20, np.float32), 5)
+
+
+def test_rows_that_are_sent_have_no_limit(on_gpu):
+    with pytest.raises(ValueError, match=r"max_memory must not be given for rows on a GPU.*set_device"):
+        cover(drawn(), 5, max_memory="1GB")

@@ -60,9 +60,9 @@ kernel over columns. Threads use `blocks`, `row_blocks`, `run_all`, `single_thre
 **On a GPU.** Most of the first table runs there if points or queries are on a GPU, or if `set_device` sends them (`get_device`).
 `on_device` tests for such arrays. Rows are `DevicePoints`; `rows_of` and `column_of` select from them. `rows_in_place` prepares
 rows for a traversal: `HostRows`, `DeviceRows`, or `FetchedRows` for rows outside of main memory; `sent_rows` prepares rows in main
-memory for a GPU, as `SentRows` if they do not fit there; `uses_gpu` tests whether to send them. `defining` converts rows to the
-coordinates that define distances. `as_cupy` converts an array to CuPy, `to_device_of` moves small arrays, `take_on_device` takes
-entries by an index, `array_module` returns the library and `device_of` the device. `as_given` returns results in the caller's
+memory for a GPU, and sends them in blocks if they do not fit there; `uses_gpu` tests whether to send them. `defining` converts rows
+to the coordinates that define distances. `as_cupy` converts an array to CuPy, `to_device_of` moves small arrays, `take_on_device`
+takes entries by an index, `array_module` returns the library and `device_of` the device. `as_given` returns results in the caller's
 library, `to_numpy` in NumPy. `require_cpu` raises an error where only the processor is supported.
 
 Names are imported on first use, so that code which only needs threads does not wait for the compiler.
@@ -96,7 +96,7 @@ if TYPE_CHECKING:
     from reduset._engine.cuda.chunks import to_device_of
     from reduset._engine.cuda.device_rows import DeviceRows
     from reduset._engine.cuda.points import DevicePoints, column_of, device_of, rows_of, take_on_device
-    from reduset._engine.cuda.sent_rows import SentRows, sent_rows
+    from reduset._engine.cuda.sent_rows import sent_rows
     from reduset._engine.device import get_device, set_device, uses_gpu
     from reduset._engine.distances import CITYBLOCK, LOGARITHM, ROOT, SOFT_CITYBLOCK, SQUARED, TABLE
     from reduset._engine.exchanging import ColumnGoals, exchange
@@ -138,7 +138,7 @@ __all__ += ["assigned_distances", "columnwise_gram", "equal_mass_strata", "excha
 __all__ += ["Components", "Moments", "component_logs", "component_sums", "from_whitened", "whitened_gradients"]
 __all__ += ["DeviceRows", "FetchedRows", "HostRows", "LazyCover", "NearRows", "WindowSums", "near_rows", "valley_depths"]
 __all__ += ["DevicePoints", "array_module", "as_cupy", "as_given", "column_of", "device_of", "on_device", "require_cpu", "rows_of"]
-__all__ += ["SentRows", "defining", "get_device", "rows_in_place", "sent_rows", "set_device", "take_on_device"]
+__all__ += ["defining", "get_device", "rows_in_place", "sent_rows", "set_device", "take_on_device"]
 __all__ += ["to_device_of", "to_numpy", "uses_gpu"]
 __all__ += ["BlockRows", "add", "each_column", "held_rows", "in_blocks", "in_memory", "map_rows", "over_blocks"]
 __all__ += ["CITYBLOCK", "LOGARITHM", "ROOT", "SOFT_CITYBLOCK", "SQUARED", "TABLE", "ColumnGoals", "Frame", "Profile", "UseGram"]
@@ -161,7 +161,7 @@ _HOMES = {
     "cuda.chunks": "to_device_of",
     "cuda.device_rows": "DeviceRows",
     "cuda.points": "DevicePoints column_of device_of rows_of take_on_device",
-    "cuda.sent_rows": "SentRows sent_rows",
+    "cuda.sent_rows": "sent_rows",
     "device": "get_device set_device uses_gpu",
     "distances": "CITYBLOCK LOGARITHM ROOT SOFT_CITYBLOCK SQUARED TABLE",
     "exchanging": "ColumnGoals exchange",

@@ -82,7 +82,8 @@ def cover(
         Name of the column of lists in a table, or of the tensor in a safetensors file.
     max_memory : number of bytes, or text such as "16GB"
         Largest amount of memory for rows that are loaded and for the working set. It changes the time, not the result. Mapped files
-        do not count. The estimate is reported before the start, and an error is raised if it is above the limit.
+        do not count. The estimate is reported before the start, and an error is raised if it is above the limit. `max_memory` must
+        not be given for rows that are on a GPU or sent there.
     checkpoint : path
         File with the state of the selection. Writing it takes at most 1 % of the time. An interrupted call with the same data and
         options continues from it. The file is deleted at the end.
@@ -114,8 +115,9 @@ def cover(
     n = rows.count
     limit = n if size is None else _validate.whole(size, "size", 1, n, "it is a number of rows")
     priority = priority_of(keep, n, size)
-    share = None if size is not None or priority is not None else _share_kept(rows, cosine, squared(float(radius or 0), cosine))
-    is_net = size is None and (share is None or share >= FEW or n <= SAMPLED)
+    known = size is not None or priority is not None or n <= SAMPLED
+    share = None if known else _share_kept(rows, cosine, squared(float(radius or 0), cosine))
+    is_net = size is None and (share is None or share >= FEW)
     method = NET if is_net else FARTHEST
     options = {"size": size, "radius": radius, "metric": metric, "keep": keep, "start": start, "method": method}
     saved = None if checkpoint is None else CoverCheckpoint(checkpoint, rows, **options)
