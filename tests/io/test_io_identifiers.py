@@ -113,8 +113,8 @@ def test_text_without_an_entry_and_text_that_is_not_encoded_hold_no_numbers():
     assert io.as_table(frame).notes == ("columns without numbers are omitted: empty, city",)
 
 
-@pytest.mark.parametrize("missing", ["city", "grade", "x"])
-def test_a_missing_category_is_reported_by_the_column_of_the_file(missing, tmp_path):
+@pytest.mark.parametrize("missing", ["grade", "x"])
+def test_a_missing_value_is_reported_by_the_column_of_the_file(missing, tmp_path):
     frame = numbers(60, city=["Bonn", "Graz"] * 30, grade=["low", "high"] * 30).astype({"x": object})
     frame.loc[7, missing] = None
     frame.to_csv(tmp_path / "rows.csv", index=False)
