@@ -220,13 +220,13 @@ def heavy(tmp_path_factory):
 
 @pytest.mark.slow
 def test_progress_is_shown_on_a_terminal(heavy, tmp_path):
-    words = ["compress", heavy, "--size", 1500, "--select", "kcenter", "--bandwidth", 1.0, "-o", "small.npz"]
+    words = ["compress", heavy, "--size", 6000, "--select", "kcenter", "--bandwidth", 1.0, "-o", "small.npz"]
     shown, process, ours = on_a_terminal(words, tmp_path)
     out, _ = process.communicate(timeout=120)
     os.close(ours)
     assert process.returncode == 0
-    assert "200,000 rows × 6 columns -> 1,500 weighted atoms".encode() in out
-    assert re.search(r"\[#+ *\] [\d,]+/1,500 ", shown)
+    assert "200,000 rows × 6 columns -> 6,000 weighted atoms".encode() in out
+    assert re.search(r"\[#+ *\] [\d,]+/6,000 ", shown)
 
 
 @pytest.fixture

@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from distributed import LocalCluster
 
 import cli_processes
 from cli_processes import in_this_process, left, on_a_terminal, rest_of
-from dask_cases import cluster
 from engine_cases import RAY_SETTINGS
 from reduset import KernelMean
 
@@ -72,10 +72,8 @@ def test_results_are_those_of_files(name, engine, folder, tmp_path):
 
 @pytest.mark.slow
 def test_audits_on_an_engine_and_a_cluster_at_an_address(folder, tmp_path):
-    with cluster(2) as (made, client):
-        address = made.scheduler_address
-        client.close()
-        on = ["--engine", "dask", "--address", address]
+    with LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0") as made:
+        on = ["--engine", "dask", "--address", made.scheduler_address]
         in_this_process("cover", folder / "data", "--size", 20, "-o", "rows.csv", *on, folder=tmp_path)
         audit = in_this_process("audit", folder / "data", "rows.csv", "--json", *on, folder=tmp_path).stdout
         assert any("reduset" in str(prefix) for prefix in made.scheduler.task_prefixes)
