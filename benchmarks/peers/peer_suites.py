@@ -61,7 +61,7 @@ class Suite:
 
 # part of a failure's message: what ours rejects
 REJECTED = {
-    "kernel='linear' is not offered": "linear kernel: no constant diagonal",
+    "kernel='linear' is not supported": "linear kernel: no constant diagonal",
     "kernel='poly": "polynomial kernel: no constant diagonal",
     "kernel='sigmoid' is not offered": "sigmoid kernel: not positive definite",
     "'precomputed'": "a matrix of all pairs in place of points",

@@ -79,7 +79,7 @@ class AtomRequest:
     @classmethod
     def of(cls, estimator: Any, **changes: Any) -> Self:
         """The request of an estimator with parameters of these names, with ``changes``."""
-        names = {field.name for field in fields(cls)} & set(estimator.get_params(deep=False))
+        names = {field.name for field in fields(cls)} & set(vars(estimator))  # subclasses may have fewer parameters
         return cls(**{name: getattr(estimator, name) for name in names} | changes)
 
     @property
