@@ -14,5 +14,4 @@ def test_a_subclass_with_fewer_parameters_keeps_the_others():
     rows = np.random.default_rng(0).normal(size=(200, 2))
     expected = SparseMeanShift(bandwidth=1.0, size=20, random_state=0).fit(rows)
     found = Narrow().fit(rows)
-    assert found.compression_.size == 20
     np.testing.assert_array_equal(found.cluster_centers_, expected.cluster_centers_)
